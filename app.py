@@ -62,7 +62,7 @@ def main() -> None:
     from ui.work.roots import checkpoints_root
 
     libraries.set()
-    url_state.enter("" if here is home else here.path)
+    url_state.enter("" if here is home else here.path, here.params)
     if url_state.entered():
         fall_back()
     (path, values), (turned, by) = asked_for_page(), presenter.pressed()
@@ -100,7 +100,6 @@ def main() -> None:
         draw_not_offered(view, here, why)
     else:
         offer_turn()
-        url_state.show(*here.params)
         page.run()
     url_state.write_url()
 

@@ -1,7 +1,7 @@
-"""Attention maps as Plotly heatmaps, per-head values as a table, and maps described in words.
+"""Attention maps as Plotly heatmaps, head values as a table, and maps described in words.
 
-Rows are always queries (the tokens that attend) and columns are keys (the tokens attended to);
-a map of T queries and S keys has shape [T, S] and is never transposed.
+Rows are queries (the tokens that attend), columns are keys (the tokens attended to): a map of T
+queries and S keys has shape [T, S] and is never transposed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import altair as alt
 import numpy as np
 import plotly.graph_objects as go
 
-from figures.charts import FONT, Drawn, either, points, quiet, tips
+from figures.charts import FONT, Drawn, points, quiet, tips, weight_scale
 from figures.labels import plain_token, plotly_token
 from figures.palette import (
     CHROME,
@@ -22,34 +22,27 @@ from figures.palette import (
     as_altair,
     attention_plotly,
     attention_table,
-    contrast,
+    ink_on,
     scale_words,
     weight_levels,
 )
 from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
-_DARK_INK, _LIGHT_INK = "#000000", "#ffffff"  # one of them is at least 4.5:1 on any colour
 _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
 
 def heatmap(
-    weights: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    theme: Theme,
-    *,
-    query_title: str = "query",
-    key_title: str = "key",
-    dimmed_keys: Sequence[int] = (),
-) -> go.Figure:
+    weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], theme: Theme, *,
+    query_title: str = "query", key_title: str = "key", dimmed_keys: Sequence[int] = (),
+) -> go.Figure:  # fmt: skip
     """Draw one attention map, with exact values on hover.
 
     Args:
         weights: [T, S], rows sum to 1. Drawn as float32: Plotly would send float16 as text.
-        query_tokens: [T], the rows.  key_tokens: [S], the columns. Positions distinguish repeats.
-        query_title, key_title: names of the axes; shown after "query:" and "key:".
-        dimmed_keys: columns to cover in grey; hovering still shows their values.
+        query_tokens, key_tokens: [T] and [S]; labels add the position, since tokens may repeat.
+        query_title, key_title: axis names, after "query:" and "key:".
+        dimmed_keys: columns covered in grey; hovering still shows their values.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `weights`.
 
@@ -57,7 +50,7 @@ def heatmap(
     """
     check_map(weights, query_tokens, key_tokens)
     chrome = CHROME[theme]
-    # Row and column names rather than a text per cell: 512 x 512 texts would be 10 MB.
+    # Hover texts are made from row and column names: 512 x 512 texts would be 10 MB.
     queries, keys = (
         [f"{i} {plotly_token(token)}" for i, token in enumerate(side, start=1)]
         for side in (query_tokens, key_tokens)
@@ -83,43 +76,35 @@ def is_share(values: Floats) -> bool:
 
 
 def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
-    """Draw a table of shares, one cell per head: layers are rows, heads are columns.
+    """Draw a table with one cell per head: layers are rows, heads are columns.
 
     Args:
-        values: [L, H], coloured on the scale of attention, 0 to 1, or from the least to the largest
-            where they are not shares; the means of rows and columns are added as a last column and
-            row.
-        what: name of the values, shown on hover.
+        values: [L, H], coloured on the attention scale from 0 to 1, or from the smallest to the
+            largest if any lies outside; a last column and row show the means.
+        what: name of the values, for the tooltip.
     """
-    chrome = CHROME[theme]
     wide = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
     wide = np.concatenate([wide, wide.mean(axis=0, keepdims=True)], axis=0)
-    layers = [*map(str, range(1, len(wide))), "mean"]
-    heads = [*map(str, range(1, wide.shape[1])), "mean"]
+    layers, heads = ([*map(str, range(1, size)), "mean"] for size in wide.shape)
     colours = as_altair(attention_table(theme), 256)
-    rows = []
     low, high = (0.0, 1.0) if is_share(values) else (float(values.min()), float(values.max()))
     levels = (wide - low) / (high - low or 1)
-    for (i, j), value in np.ndenumerate(wide):
-        behind = colours[weight_levels(levels[i, j])]
-        bright = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
-        rows.append({
-            "layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright),
-            "level": float(levels[i, j]),
-        })  # fmt: skip
+    rows = [
+        {"layer": layers[i], "head": heads[j], "share": float(value),
+         "level": float(levels[i, j]), "ink": ink_on(colours[weight_levels(levels[i, j])])}
+        for (i, j), value in np.ndenumerate(wide)
+    ]  # fmt: skip
     plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
     base = points(rows).encode(
         x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top", **plain)),
         y=alt.Y("layer:N", sort=layers, title="layer", axis=alt.Axis(**plain)),
         tooltip=tips("layer:N", "head:N", ("share:Q", ".4f", what)),
     )
-    scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
-    cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2).encode(
-        color=alt.Color("level:Q", scale=scale, legend=None)
+    cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2).encode(
+        color=alt.Color("level:Q", scale=weight_scale(theme), legend=None)
     )
     numbers = base.mark_text(fontSize=12).encode(
-        text=alt.Text("share:Q", format=".2f"),
-        color=alt.ColorValue(**either("datum.bright", _DARK_INK, _LIGHT_INK)),
+        text=alt.Text("share:Q", format=".2f"), color=alt.Color("ink:N", scale=None, legend=None)
     )
     height = 26 * len(layers) + 46
     return quiet(alt.layer(cells, numbers), theme, width="container", height=height)
@@ -128,14 +113,12 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
 def plotly_cells(
     values: Floats, ends: tuple[float, float], scale: Any, title: str, hover: str, **colorbar: Any
 ) -> go.Heatmap:
-    """Return a matrix as Plotly's cells, in float32; `ends` bound the scale."""
+    """Return a matrix as a Plotly heatmap in float32, on a scale between two `ends`."""
+    title_options = {"text": title, "side": "right", "font": {"size": 14}}
     return go.Heatmap(
         z=np.asarray(values, dtype=np.float32), zmin=ends[0], zmax=ends[1], colorscale=scale,
         hovertemplate=f"{hover}<extra></extra>",
-        colorbar={
-            "title": {"text": title, "side": "right", "font": {"size": 14}}, "thickness": 10,
-            **colorbar,
-        },
+        colorbar={"title": title_options, "thickness": 10, **colorbar},
     )  # fmt: skip
 
 
@@ -152,34 +135,24 @@ def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence
 def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
     """Apply the app's style to a Plotly figure: transparent, quiet, one font."""
     chrome = CHROME[theme]
+    font = {"family": FONT, "size": 14, "color": chrome.ink}
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 14, "color": chrome.ink},
-        hoverlabel={
-            "bgcolor": chrome.surface,
-            "bordercolor": chrome.muted,
-            "font": {"family": FONT, "size": 14, "color": chrome.ink},
-        },
+        font=font,
+        hoverlabel={"bgcolor": chrome.surface, "bordercolor": chrome.muted, "font": font},
     )
-    axis = {
-        "title_font_size": 14,
-        "showgrid": False,
-        "zeroline": False,
-        "automargin": True,
-        "ticks": "",
-    }
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**axis)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(title_font_size=14, showgrid=False, zeroline=False, automargin=True, ticks="")
 
 
 def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> str:
-    """Describe the map in one sentence, for screen readers and hover cards.
+    """Describe a map in one sentence, for screen readers and hover cards.
 
-    It gives the size, the largest weight, and, if rows are distributions, the number of keys that
-    a row spreads over: 2 to the power of its entropy in bits, averaged over rows.
+    States the size, the largest weight and, if rows are distributions, the mean number of keys
+    that a row spreads over: 2 to the power of its entropy in bits.
     """
     check_map(weights, query_tokens, key_tokens)
     query, key = divmod(int(np.argmax(weights)), weights.shape[1])
@@ -190,9 +163,8 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
     )
     if not np.allclose(weights.sum(axis=-1), 1, atol=1e-3):  # the maximum of several heads
         return described
-    return (
-        f"{described}; rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
-    )
+    spread = (2 ** entropy_bits(weights)).mean()
+    return f"{described}; rows spread over {spread:.1f} keys on average"
 
 
 def _ticks(labels: Sequence[str]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Curves of a beam search: the scores of branches by step, and the effect of the length penalty."""
+"""Beam search curves: branch scores by step, and the effect of the length penalty."""
 
 from __future__ import annotations
 
@@ -14,25 +14,19 @@ from transformer.types import Reals
 
 
 def branch_curves(
-    values: Mapping[str, Sequence[float]],
-    tokens: Mapping[str, Sequence[str]],
-    shared: int,
-    colours: Sequence[str],
-    theme: Theme,
-    *,
-    title: str,
-    height: int = 200,
-) -> Drawn:
-    """Draw one line per branch over the steps, and mark the step at which they part.
+    values: Mapping[str, Sequence[float]], tokens: Mapping[str, Sequence[str]], shared: int,
+    colours: Sequence[str], theme: Theme, *, title: str, height: int = 200,
+) -> Drawn:  # fmt: skip
+    """Draw one line per branch over the steps, and mark the step at which branches diverge.
 
     Args:
         values: name to [n] numbers, one per step; lengths may differ.
-        tokens: name to [n] tokens, shown on hover.
-        shared: steps that the branches have in common.
+        tokens: name to [n] tokens, for the tooltip.
+        shared: number of common first steps.
         colours: one per branch.
-        title: of the y axis.
+        title: title of the y axis.
 
-    Raises: `ValueError` if a branch does not have one token per value, or there are no values.
+    Raises: `ValueError` if a branch has no values, or not one token per value.
     """
     rows: list[dict[str, object]] = []
     for name, line in values.items():
@@ -53,35 +47,31 @@ def branch_curves(
         color=coloured("branch:N", list(values), colours, orient="top", symbolStrokeWidth=4),
         tooltip=tips("branch:N", "step:Q", "token:N", ("value:Q", ".3f", title)),
     )  # fmt: skip
-    part = marker(x, shared, theme) if 0 < shared < longest else []
-    return quiet(alt.layer(*part, lines), theme, height=height)
+    rule = marker(x, shared, theme) if 0 < shared < longest else []
+    return quiet(alt.layer(*rule, lines), theme, height=height)
 
 
 def lead_by_alpha(
     alphas: Reals, scores: Reals, names: Sequence[str], now: float, theme: Theme
 ) -> Drawn:
-    """Draw each finished translation's lead over the first, by the exponent of the length penalty.
+    """Draw each finished translation's lead over the first by length-penalty exponent.
 
-    Above 0, it would have beaten the first.
+    A translation above 0 would have beaten the first.
 
     Args:
-        alphas: [n].  scores: [n, P].  names: [P], all different.
-        now: the alpha of the search, marked by a rule.
+        alphas: [n].  scores: [n, P].  names: [P], unique.
+        now: the search's alpha, marked by a rule.
 
     Raises: `ValueError` if the shapes do not agree.
     """
     if scores.shape != (len(alphas), len(names)):
         raise ValueError(f"scores of shape {scores.shape} for {len(alphas)} x {len(names)}")
     rows = [
-        {
-            "name": name,
-            "alpha": float(alpha),
-            "score": float(scores[i, j]),
-            "lead": float(scores[i, j] - scores[i, 0]),
-        }
+        {"name": name, "alpha": float(alpha), "score": float(scores[i, j]),
+         "lead": float(scores[i, j] - scores[i, 0])}
         for j, name in enumerate(names)
         for i, alpha in enumerate(alphas)
-    ]
+    ]  # fmt: skip
     # The first categorical colour is close to the accent, which marks the winner.
     colours = [CHROME[theme].accent, *categorical(len(names), theme)[1:]]
     first = f"datum.name === {json.dumps(names[0])}"

@@ -1,19 +1,19 @@
-"""The frame shared by all Altair charts, and larger text for projectors.
+"""Parts and style shared by all Altair charts, and larger text for projectors.
 
-What is not a channel object, such as "x:Q" or `alt.condition(...)`, Altair looks up in the whole
-schema of Vega-Lite, a few milliseconds for each; so channels are made as objects here.
+Charts are built from channel objects: Altair takes a few milliseconds to look up any other encoding
+("x:Q", `alt.condition(...)`) in the Vega-Lite schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import altair as alt
 from altair.utils import schemapi
 from plotly.graph_objects import Figure
 
-from figures.palette import CHROME, Theme
+from figures.palette import CHROME, Theme, as_altair, attention_table
 
 Chart = TypeVar("Chart")
 #: A finished Altair chart.
@@ -21,43 +21,44 @@ Drawn = alt.Chart | alt.LayerChart | alt.FacetChart
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 
-# Otherwise every part of a chart is validated when it is made, besides the whole chart in the end.
+# Validate the finished chart only, not each of its parts as well.
 schemapi.disable_debug_mode()
 
-#: Sizes in px that have to grow with the text.
+#: Sizes in px that grow with the text.
 _LENGTHS = ("height", "dx", "dy", "labelLimit", "titlePadding", "labelPadding")
 
 
 def grow(chart: Chart, scale: float) -> Chart:
-    """Return a copy of a chart or Plotly figure with text `scale` times as large, and room for it.
+    """Return a copy of a chart or Plotly figure with its text enlarged by `scale`.
 
-    Data and widths stay as they are.
+    Heights and margins grow with the text; data and widths do not change.
     """
     if scale == 1:
         return chart
-    if isinstance(chart, Figure):
-        figure: Chart = _grow_figure(chart, scale)
-        return figure
-    made: Any = chart
-    spec = made.to_dict()
-    data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}
-    larger: Chart = type(made).from_dict({**_grown(spec, scale), **data})
+    source: Any = chart
+    larger: Chart
+    if isinstance(source, Figure):
+        larger = _grow_figure(source, scale)
+    else:
+        spec = source.to_dict()
+        data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}
+        larger = type(source).from_dict({**_grown(spec, scale), **data})
     return larger
 
 
 def _grown(spec: Any, scale: float) -> Any:
     if isinstance(spec, list):
-        return [_grown(each, scale) for each in spec]
+        return [_grown(item, scale) for item in spec]
     if not isinstance(spec, Mapping):
         return spec
-    found = {}
+    result = {}
     for name, value in spec.items():
         sized = name.lower().endswith("fontsize") or name in _LENGTHS
         if sized and isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = value * scale
+            result[name] = value * scale
         else:
-            found[name] = value if name in ("data", "datasets") else _grown(value, scale)
-    return found
+            result[name] = value if name in ("data", "datasets") else _grown(value, scale)
+    return result
 
 
 def _grow_figure(figure: Figure, scale: float) -> Any:
@@ -78,47 +79,49 @@ def _grow_figure(figure: Figure, scale: float) -> Any:
 
 
 def points(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """Return a chart of rows of data, with no marks yet."""
+    """Return a chart of data rows, without marks."""
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
 def tips(*fields: str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
-    """Return what hovering shows: each a field, (field, format), or (field, format, title)."""
-    found = []
+    """Return a tooltip per field, (field, format) or (field, format, title)."""
+    tooltips = []
     for field in fields:
         name, *more = (field,) if isinstance(field, str) else field
-        given = zip(("format", "title"), more, strict=False)
-        options: dict[str, Any] = {key: value for key, value in given if value}
-        found.append(alt.Tooltip(name, **options))
-    return found
+        named = zip(("format", "title"), more, strict=False)
+        options: dict[str, Any] = {key: value for key, value in named if value}
+        tooltips.append(alt.Tooltip(name, **options))
+    return tooltips
 
 
 def either(test: str, yes: Any, no: Any) -> dict[str, Any]:
-    """Return arguments of a value's channel that is `yes` where the test holds, else `no`.
-
-    Args: test: a Vega expression, such as "datum.chosen".
-    """
+    """Return the arguments of a value channel: `yes` where a Vega expression holds, else `no`."""
     return {"condition": {"test": test, "value": yes}, "value": no}
 
 
 def accented(test: str, theme: Theme, other: str = "") -> alt.ColorValue:
-    """Return the accent colour where a test holds, else another one, muted by default."""
+    """Return the accent colour where a Vega expression holds, else another, muted by default."""
     chrome = CHROME[theme]
     return alt.ColorValue(**either(test, chrome.accent, other or chrome.muted))
 
 
 def coloured(field: str, names: Sequence[str], colours: Sequence[str], **legend: Any) -> alt.Color:
-    """Return one colour for each name, with a legend without a title unless `legend` has one."""
+    """Return one colour per name, and a legend, without a title unless `legend` has one."""
     scale = alt.Scale(domain=list(names), range=list(colours))
     return alt.Color(field, scale=scale, legend=alt.Legend(**{"title": None, **legend}))
+
+
+def weight_scale(theme: Theme) -> alt.Scale:
+    """Return the attention scale over weights 0 to 1."""
+    return alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
 
 
 def marker(
     x: str | alt.X, at: float, theme: Theme, text: str = "", *, below: bool = False
 ) -> list[alt.Chart]:
-    """Return a vertical rule at a value, with text at its upper end, or the lower one.
+    """Return a vertical rule at a value, with text at its upper or lower end.
 
-    Args: x: a field, or the axis that the chart around it has.
+    Args: x: a field, or the x axis of the chart.
     """
     chrome = CHROME[theme]
     x = alt.X(f"{x}:Q") if isinstance(x, str) else x
@@ -133,31 +136,39 @@ def marker(
     return [rule, words] if text else [rule]
 
 
-def named_bars(
-    rows: Sequence[Mapping[str, Any]], x: alt.X, theme: Theme, *, colour: alt.ColorValue,
-    written: str, height: float, hover: Sequence[alt.Tooltip] = (),
+def bars(
+    values: Mapping[str, float], title: str | None, theme: Theme, *, marked: Collection[str] = (),
+    written: str = ".3g", height: int = 260, **x: Any,
 ) -> Drawn:  # fmt: skip
-    """Draw horizontal bars in the order of the rows, with their names and numbers.
+    """Draw named numbers as horizontal bars in their order, with the numbers beside them.
 
     Args:
-        rows: each with a "name", a "value", and what `colour` and `hover` need.
-        written: format of the numbers.
+        title: title of the x axis.
+        marked: names with the accent colour.
+        written: number format.
+        x: options of the x axis; by default it begins at 0 and leaves room for the numbers.
     """
+    rows = [
+        {"name": name, "value": float(value), "marked": name in marked}
+        for name, value in values.items()
+    ]
+    room = alt.Scale(zero=True, domainMax=1.08 * max(values.values(), default=1))
     base = points(rows).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=240, ticks=False)),
-        x=x, tooltip=list(hover) or alt.Undefined,
+        x=alt.X("value:Q", title=title, **{"axis": alt.Axis(tickCount=6), "scale": room, **x}),
+        tooltip=tips("name:N", ("value:Q", ".4~g")),
     )  # fmt: skip
     label = base.mark_text(align="left", dx=6, color=CHROME[theme].ink, fontSize=13)
-    bars = base.mark_bar(cornerRadiusEnd=3).encode(color=colour)
+    shapes = base.mark_bar(cornerRadiusEnd=3).encode(color=accented("datum.marked", theme))
     numbers = label.encode(text=alt.Text("value:Q", format=written))
-    return quiet(alt.layer(bars, numbers), theme, height=height)
+    return quiet(alt.layer(shapes, numbers), theme, height=height)
 
 
 def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:
-    """Apply the app's colours and sizes, and properties such as a height; return the chart."""
-    chrome, made = CHROME[theme], chart.properties(**properties)
-    # All at once: each `configure_...` of a layered chart copies all its data.
-    made.config = alt.Config(
+    """Return a chart with properties such as a height, in the app's colours and text sizes."""
+    chrome, styled = CHROME[theme], chart.properties(**properties)
+    # In one assignment: every `configure_...` of a layered chart copies all its data.
+    styled.config = alt.Config(
         background="transparent",
         font=FONT,
         view=alt.ViewConfig(stroke=None),
@@ -170,4 +181,4 @@ def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:
             labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
         ),
     )  # fmt: skip
-    return made
+    return styled

@@ -1,8 +1,8 @@
-"""The difference of two attention maps, its colour scale and description; figures side by side.
+"""Differences of two attention maps: colour scale and description; and figures side by side.
 
-A difference lies between -1 and 1 and its scale is symmetric about 0, so that equal
-weights have the colour of the page. The scale ends at one of a few round numbers: similar pictures
-then mostly share a scale, and small differences stay visible.
+Differences are between -1 and 1 on a scale symmetric about 0, so equal weights have the page
+colour. The scale ends at one of a few round numbers: similar pictures then mostly share a scale,
+and small differences remain visible.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import plain_token
 from transformer.types import Floats
 
-#: The names of two sides.
-LETTERS = "AB"
-
-#: Possible ends of the scale.
-LIMITS = (0.1, 0.25, 0.5, 1.0)
+LETTERS = "AB"  # names of the sides
+LIMITS = (0.1, 0.25, 0.5, 1.0)  # ends of the scale
 
 
 def scale_limit(difference: Floats) -> float:
-    """Return the first of `LIMITS` that covers every difference of a map (0.1 for an empty one)."""
+    """Return the first of `LIMITS` that covers all differences of a map."""
     most = float(np.abs(difference).max()) if difference.size else 0.0
     return next((limit for limit in LIMITS if most <= limit), LIMITS[-1])
 
@@ -34,63 +31,52 @@ def scale_limit(difference: Floats) -> float:
 def describe_difference(
     difference: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> str:
-    """Describe the difference in one sentence: where each side has more weight, if anywhere.
+    """Describe a difference in one sentence: the largest excess weight of each side.
 
     Raises: `ValueError` if the shape is not [queries, keys].
     """
     check_map(difference, query_tokens, key_tokens)
     if not difference.any():
         return "Every weight is the same on both sides"
-    said = []
+    sentences = []
     for name, signed in zip(LETTERS, (difference, -difference), strict=True):
         query, key = divmod(int(np.argmax(signed)), signed.shape[1])
         most = float(signed[query, key])
         if most > 0:
-            said.append(
+            sentences.append(
                 f"{name} looks more by up to {most:.2f}, from query {query + 1} "
                 f"{plain_token(query_tokens[query])} to key {key + 1} "
                 f"{plain_token(key_tokens[key])}"
             )
-    return "; ".join(said)
+    return "; ".join(sentences)
 
 
 def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
-    """Combine the figures of both sides; either side may be missing.
+    """Combine the figures of sides "A" and "B", or of one of them.
 
-    Args: sides: "A" and "B", or one of them, to its figure.
-
-    Titles of parts and views start with their side, array names end in `_a` or `_b`, and the
-    program runs each side's. Raises `ValueError` without a side.
+    Titles of parts and views start with the side's letter, array names end in `_a` or `_b`, and the
+    program runs both programs. Raises `ValueError` if there are no sides.
     """
     parts: list[Panel | Series] = []
     arrays: dict[str, Numbers] = {}
     views: list[Offline] = []
-    program = ""
-    for letter, each in sides.items():
+    titles, program = [], ""
+    for letter, side in sides.items():
         small = letter.lower()
-        parts += [replace(part, title=f"{letter}: {part.title}") for part in each.parts]
-        arrays |= {f"{key}_{small}": values for key, values in each.arrays.items()}
-        views += [replace(view, title=f"{letter}: {each.title}") for view in each.views]
-        names = list(each.arrays)
-        made = "".join(f"{key}_{small}, " for key in names).rstrip()
+        parts += [replace(part, title=f"{letter}: {part.title}") for part in side.parts]
+        arrays |= {f"{key}_{small}": values for key, values in side.arrays.items()}
+        views += [replace(view, title=f"{letter}: {side.title}") for view in side.views]
+        names = list(side.arrays)
+        variables = "".join(f"{key}_{small}, " for key in names).rstrip()
         program += (
             f"def side_{small}():\n"
-            + indent(each.snippet, "    ")
-            + f"    return {', '.join(names)},\n\n\n{made} = side_{small}()\n\n\n"
+            + indent(side.snippet, "    ")
+            + f"    return {', '.join(names)},\n\n\n{variables} = side_{small}()\n\n\n"
         )
-    said = "; ".join(_said(letter, each) for letter, each in sides.items())
+        where = side.facts.get("Attention", "")
+        place = f" ({where})" if where and where not in side.title else ""
+        titles.append(f"{letter}: {side.title}{place}")
     return Exhibit(
-        name=name,
-        title=title,
-        caption=f"{caption} {said}.",
-        parts=tuple(parts),
-        arrays=arrays,
-        snippet=program.rstrip("\n") + "\n",
-        offline=tuple(views),
-        columns=1,
-    )
-
-
-def _said(letter: str, side: Exhibit) -> str:
-    where = side.facts.get("Attention", "")
-    return f"{letter}: {side.title}" + (f" ({where})" if where and where not in side.title else "")
+        name, title, f"{caption} {'; '.join(titles)}.", tuple(parts), arrays,
+        program.rstrip("\n") + "\n", tuple(views), columns=1,
+    )  # fmt: skip

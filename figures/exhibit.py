@@ -1,8 +1,7 @@
 """The contents of a figure before export: panels, series, arrays and a snippet.
 
-Every export starts from an `Exhibit`. `figures.paper` turns it into PNG, SVG, PDF, CSV, NPZ and
-Python; `ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain
-text, and text is data throughout: tokens are kept exactly as the tokenizer returned them.
+`figures.paper` exports an `Exhibit` as PNG, SVG, PDF, CSV, NPZ and Python, `ui.export.html` as a
+page that opens offline. Text is data: tokens are exactly as the tokenizer returned them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A matrix with a name for every row and every column.
+    """A matrix with row and column names.
 
     Raises: `ValueError` if shapes and names do not agree, or weights lie outside 0 to 1.
     """
@@ -34,15 +33,14 @@ class Panel:
     values: Numbers  # [n, m] real numbers; NaN if missing
     rows: tuple[str, ...]  # [n] tokens, top to bottom
     columns: tuple[str, ...]  # [m] tokens, left to right
-    #: row_title, column_title: names of the axes ("query: translation", "key: source")
+    #: row_title, column_title: axis names ("query: translation", "key: source")
     row_title: str = ""
     column_title: str = ""
-    #: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0
+    #: "attention" is 0 to 1 in every figure; "diverging" is symmetric about 0
     scale: Scale = "attention"
-    #: name of the values with their unit, "" for weights of attention; diverging panels of one
-    #: quantity share a scale
+    #: name and unit, "" for attention weights; diverging panels of one quantity share a scale
     quantity: str = ""
-    short: str = ""  # the title where there is no room for it
+    short: str = ""  # title for narrow panels
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))
@@ -68,10 +66,10 @@ class Series:
     title: str  # above the plot
     x: tuple[str, ...] | Numbers  # [n] numbers, or labels (a tuple of text, in this order)
     lines: Mapping[str, Numbers]  # name to [n] numbers
-    #: x_title, y_title: names of the axes
+    #: x_title, y_title: axis names
     x_title: str = ""
     y_title: str = ""
-    mark: Mark = "line"  # "line", "bar" or "point"; bars of several lines stand side by side
+    mark: Mark = "line"  # bars of several lines stand side by side
 
     def __post_init__(self) -> None:
         if not self.lines or not len(self.x):
@@ -89,14 +87,13 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Offline:
-    """A canvas view for a page without a server: a component and the message that it draws."""
+    """A canvas view for a page without a server: a component and its message."""
 
-    component: str  # its folder in `ui/components`, such as "player"
-    message: bytes  # the `data` that Streamlit passes to it (see `ui.components.packing`)
-    #: messages to show instead when the view before this one reports a choice, by that choice as
-    #: compact JSON ("[0,2]")
+    component: str  # folder in `ui/components`, such as "player"
+    message: bytes  # the component's `data` (see `ui.components.packing`)
+    #: messages that replace it, by the choice of the view before it as compact JSON ("[0,2]")
     follows: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
-    title: str = ""  # a heading above this view, for pages with several; "" for none
+    title: str = ""  # heading above this view
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,18 +103,16 @@ class Exhibit:
     Raises: `ValueError` if the name is not a valid file stem, or there are no parts.
     """
 
-    name: str  # file stem in lower case, digits, dots and hyphens: "cross-attention-layer-2-head-3"
+    name: str  # file stem of a-z, 0-9, dots and hyphens: "cross-attention-layer-2-head-3"
     title: str  # one line above the figure
     caption: str  # one or two sentences below it
-    parts: tuple[Panel | Series, ...]  # panels and series, in reading order
-    #: further arrays of the NPZ, by name; running the snippet defines variables of these names with
-    #: these values
+    parts: tuple[Panel | Series, ...]  # in reading order
+    #: further arrays of the NPZ; the snippet defines variables with these names and values
     arrays: Mapping[str, Numbers] = field(default_factory=lambda: MappingProxyType({}))
-    snippet: str = ""  # Python that computes them through the public API
-    #: the interactive views of the page, if any, in reading order
-    offline: Offline | tuple[Offline, ...] | None = None
+    snippet: str = ""  # Python program that computes the arrays through the public API
+    offline: Offline | tuple[Offline, ...] | None = None  # interactive views, in reading order
     columns: int = 0  # parts per row of the picture; 0 chooses automatically
-    #: what the figure was made from, for its caption: "Sentence", "Checkpoint", ...
+    #: origin of the figure for its caption: "Sentence", "Checkpoint", ...
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
@@ -135,26 +130,24 @@ class Exhibit:
 
     @property
     def legend(self) -> str:
-        """The caption with the facts: all that a reader needs who sees only the figure."""
-        said = (
+        """The caption and the facts, for readers who see only the figure."""
+        sentences = (
             f"{name}: {fact}{'' if fact.rstrip('”').endswith(('.', '!', '?')) else '.'}"
             for name, fact in self.facts.items()
         )
-        return " ".join([self.caption, *said])
+        return " ".join([self.caption, *sentences])
 
     @property
     def views(self) -> tuple[Offline, ...]:
         """The interactive views; may be empty."""
-        if self.offline is None:
-            return ()
-        return self.offline if isinstance(self.offline, tuple) else (self.offline,)
+        views = self.offline or ()
+        return views if isinstance(views, tuple) else (views,)
 
 
 def file_stem(*words: object) -> str:
-    """Return a valid `Exhibit.name` made of any words: `file_stem("Cross-attention", "layer", 2)`.
+    """Return a valid `Exhibit.name` from any words, or "figure" if none has a letter or digit.
 
-    Anything but English letters and digits becomes a hyphen; if nothing is left, the name is
-    "figure".
+    Other characters become hyphens: `file_stem("Cross-attention", "layer", 2)`.
     """
     joined = re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower())
     return joined[:90].strip("-") or "figure"
@@ -172,28 +165,25 @@ End = Literal["", "finished", "cut"]
 
 @dataclass(frozen=True, eq=False)
 class Graph(Panel):
-    """A search tree: `values` has a row per node, `rows` the tokens, `columns` the quantities.
+    """A search tree: a row of `values` per node, `rows` are tokens, `columns` quantities.
 
-    The columns "step" and "rank", both from 1, place a node; "log p so far" and "score" are written
+    Columns "step" and "rank", both 1-based, place a node; "log p so far" and "score" are shown
     below its token.
 
-    Raises: `ValueError` as for `Panel`, and if a node comes before its parent.
+    Raises: `ValueError` as for `Panel`, or if a node precedes its parent.
     """
 
-    parents: tuple[int, ...] = ()  # [n] row of each node's parent, -1 for the root
-    #: [n] 2 on the winning path, 1 on other finished paths, else 0
-    lines: tuple[int, ...] = ()
-    beam: int = 1  # ranks from 0 to beam - 1 are drawn tall
-    kept: tuple[bool, ...] = ()  # [n] whether a node was in the beam; the others have no box
-    ends: tuple[End, ...] = ()  # [n] how a path ends at a node, "" if it goes on
+    parents: tuple[int, ...] = ()  # [n] row of the parent, -1 for the root
+    lines: tuple[int, ...] = ()  # [n] 2 on the winning path, 1 on other finished paths, else 0
+    beam: int = 1  # ranks below it are drawn tall
+    kept: tuple[bool, ...] = ()  # [n] True for nodes in the beam, which have a box
+    ends: tuple[End, ...] = ()  # [n] end of a path at this node, or ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         n = len(self.rows)
-        if {len(each) for each in (self.parents, self.lines, self.kept, self.ends)} != {n}:
-            raise ValueError(
-                f"graph {self.title!r}: not one of each attribute for each of {n} nodes"
-            )
+        if {*map(len, (self.parents, self.lines, self.kept, self.ends))} != {n}:
+            raise ValueError(f"graph {self.title!r}: every attribute must have {n} values")
         if not all(-1 <= parent < row for row, parent in enumerate(self.parents)):
             raise ValueError(f"graph {self.title!r}: a node comes before its parent")
         for name in ("step", "rank", "log p so far", "score"):
@@ -202,5 +192,5 @@ class Graph(Panel):
 
     def column(self, name: str) -> list[float]:
         """Return one quantity of every node."""
-        found: list[float] = self.values[:, self.columns.index(name)].tolist()
-        return found
+        column: list[float] = self.values[:, self.columns.index(name)].tolist()
+        return column

@@ -1,4 +1,4 @@
-"""Charts of what heads do: a table of every kind of attention, and roles through training."""
+"""Head roles: a table of every kind of attention, and a head's score against simple rules."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 import numpy as np
 
-from figures.charts import Drawn, accented, either, named_bars, points, quiet, tips
+from figures.charts import Drawn, bars, either, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, attention_table, contrast, weight_levels
+from figures.palette import CHROME, Theme, as_altair, attention_table, ink_on, weight_levels
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 
-#: Width of a table, the largest of a cell, and the height of a cell, px.
+#: Table width, largest cell width and cell height, in px.
 _ROOM, _WIDEST, _HEIGHT = 870, 140, 23
-
-_DARK_INK, _LIGHT_INK = "#000000", "#ffffff"
 
 #: Kind, layer and head, from 0.
 Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
@@ -27,16 +25,16 @@ class Cell(NamedTuple):
     """One head in a table."""
 
     light: float  # 0 to 1; below 0 means unlit
-    word: str  # what it does
+    word: str  # the role
     number: str  # beside the word
-    about: str  # on hover
-    quiet: bool = False  # whether its text is muted
+    about: str  # tooltip
+    quiet: bool = False  # muted text
 
 
 def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Drawn:
     """Draw a table for each kind of attention, layers by heads; a click selects a head.
 
-    Args: chosen: the head that is outlined.
+    Args: chosen: the outlined head.
     """
     chrome, colours = CHROME[theme], as_altair(attention_table(theme), 256)
     tables = []
@@ -45,11 +43,10 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         for place, cell in cells.items():
             if place[0] == kind:
                 behind = colours[weight_levels(np.array(cell.light))]
-                dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
                 rows.append({
-                    "kind": kind, "layer": place[1] + 1, "number": place[2] + 1, "behind": behind,
+                    "kind": kind, "layer": place[1] + 1, "number": place[2] + 1,
+                    "behind": behind, "ink": chrome.muted if cell.quiet else ink_on(behind),
                     "word": cell.word, "share": cell.number, "about": cell.about,
-                    "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
                     "chosen": place == chosen,
                 })  # fmt: skip
         if not rows:
@@ -87,11 +84,9 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
 
 
 def against_rules(scores: Mapping[str, float], theme: Theme) -> Drawn:
-    """Draw a head's share, then the shares of simple rules."""
-    rows = [{"name": name, "value": share, "first": at == 0}
-            for at, (name, share) in enumerate(scores.items())]  # fmt: skip
-    x = alt.X("value:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15]))
-    return named_bars(
-        rows, x, theme, colour=accented("datum.first", theme), written=".1%",
-        height=24 * len(rows),
+    """Draw a head's share, first, and those of simple rules as bars."""
+    scale, height = alt.Scale(domain=[0, 1.15]), 24 * len(scores)
+    return bars(
+        scores, None, theme, marked=[*scores][:1], written=".1%", height=height, axis=None,
+        scale=scale,
     )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Text on screen: tokens as labels, numbers, and Markdown without markup of others.
+"""Text on screen: tokens as labels, numbers, and Markdown that shows text literally.
 
-A decoder position reads one token and predicts the next, so it has two: `row_labels` names it by
-both, and every picture, table and text that shows such a row takes its name from there.
+A decoder position reads one token and predicts the next. `row_labels` names it by both, for every
+picture, table and text.
 
-Tokens are untrusted. They may hold `<script>`, `<b>`, `$x$`, line breaks, characters that reverse
-the direction of text, or hundreds of letters. `show_token` returns plain text for
-`textContent` and canvas; `plotly_token` also escapes what Plotly would read as formatting.
+Tokens are untrusted: they may contain `<script>`, `<b>`, `$x$`, line breaks, characters that
+reverse the text direction, or hundreds of letters. `show_token` returns plain text for
+`textContent` and canvas; `plotly_token` also escapes Plotly's formatting.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def probability(log_prob: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things, singular for one: "1 token", "2,048 pieces"."""
+    """Return a count with its noun: "1 token", "2,048 pieces"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def parameters(number: int) -> str:
-    """Return a number of parameters: "65.0M", or "48k" below 100,000."""
+    """Return a parameter count: "65.0M", or "48k" below 100,000."""
     return f"{number / 1e6:.1f}M" if number >= 100_000 else f"{number / 1e3:.0f}k"
 
 
 def in_words(number: float) -> str:
-    """Return a large number with three digits and a word: "28 million", "2.5 billion"."""
+    """Return a large number in three digits and a word: "28 million", "2.5 billion"."""
     for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
         if number >= size:
             return f"{number / size:.3g} {word}"
@@ -58,7 +58,7 @@ def in_words(number: float) -> str:
 
 
 def decimal(number: float, digits: int = 1) -> str:
-    """Return some significant digits without an exponent: "0.000002"; "0" for 0."""
+    """Return a number with some significant digits, without an exponent: "0.000002"."""
     return np.format_float_positional(number, digits, fractional=False, trim="-")
 
 
@@ -70,46 +70,45 @@ def in_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-#: Every ASCII punctuation mark can be escaped in CommonMark.
+#: ASCII punctuation, which CommonMark can escape.
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
-#: Word joiner: invisible, and splits what would be parsed as one unit.
+#: Word joiner: invisible, and separates text that would be parsed as one unit.
 JOINER = "\u2060"
 
 _EMOJI_CODE = re.compile(r":(?=[\w+-]+:)")
 
-#: Positions at which a bare address would become a link: `https://x.y`, `www.x.y`, `a@x.y`.
+#: Places where a bare address would become a link: `https://x.y`, `www.x.y`, `a@x.y`.
 _ADDRESS = re.compile(r"(?=://)|(?<=www)(?=\.)|(?<=@)(?=[\w-])", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """Return Markdown that shows `text` literally, on one line.
 
-    Emoji codes and bare addresses are parsed after escapes are resolved, so an invisible word
-    joiner is put into anything that could be one; use `st.text` for text to be copied.
+    Emoji codes and bare addresses are parsed after escapes, so an invisible word joiner breaks
+    them; use `st.text` for text to copy.
     """
     line = _EMOJI_CODE.sub(f":{JOINER}", " ".join(text.split()))
-    line = _ADDRESS.sub(JOINER, line)
-    return _PUNCTUATION.sub(r"\\\1", line)
+    return _PUNCTUATION.sub(r"\\\1", _ADDRESS.sub(JOINER, line))
 
 
 def code(text: str, limit: int = 60) -> str:
-    """Return a Markdown code span that shows `text` literally; longer texts end in an ellipsis."""
+    """Return a Markdown code span of `text`, cut to `limit` characters with an ellipsis."""
     line = shorten(" ".join(text.split()), limit)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
-    # A space separates a backtick at either end from the fence; Markdown strips it again.
+    # A space separates a backtick at either end from the fence; Markdown strips it.
     pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return at most `limit` characters of `text`, the last an ellipsis if it is shortened."""
+    """Return `text`, cut to `limit` characters with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-#: Stands between what a decoder position reads and what it predicts; also in shared/rows.js.
+#: Separates the tokens that a decoder position reads and predicts; also in shared/rows.js.
 ARROW = " → "
-#: What a row's label is made of, as the title of an axis.
+#: Axis title of row labels.
 READS_PREDICTS = f"reads{ARROW}predicts"
 
 #: Names of the kinds of attention (section 3.2.3).
@@ -119,7 +118,7 @@ KIND_NAMES: dict[AttentionKind, str] = {
     "cross": "Cross-attention",
 }
 
-#: The same in a model of one stack, which is neither encoder nor decoder of two.
+#: Names in a model with one stack.
 _NAMES_OF_ONE = {"encoder_self": "Self-attention", "decoder_self": "Causal self-attention"}
 
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
@@ -128,7 +127,7 @@ _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 
 def one_stack(trace: Trace) -> bool:
-    """Return whether a trace has one text, of a model with a single stack."""
+    """Return True for a trace of one text, by a model with one stack."""
     return not (trace.src_tokens and trace.tgt_tokens)
 
 
@@ -138,7 +137,7 @@ def name_of_kind(trace: Trace, kind: AttentionKind) -> str:
 
 
 def texts_of(trace: Trace, kind: AttentionKind) -> tuple[str, str]:
-    """Return the names of the texts that the queries and the keys of a kind come from."""
+    """Return the names of the query text and the key text of a kind."""
     if one_stack(trace):
         return "text", "text"
     queries = "source" if kind == "encoder_self" else "translation"
@@ -148,7 +147,7 @@ def texts_of(trace: Trace, kind: AttentionKind) -> tuple[str, str]:
 def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the labels of decoder positions: `▁weil → ▁es` reads `▁weil` and predicts `▁es`.
 
-    Args: reads: [n] tokens.  predicts: [n]; empty if unknown, then a row is what it reads.
+    Args: reads: [n] tokens.  predicts: [n], or empty for labels with the token read only.
     """
     if not predicts:
         return tuple(reads)
@@ -156,13 +155,13 @@ def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str,
 
 
 def query_labels(trace: Trace, kind: AttentionKind) -> tuple[str, ...]:
-    """Return the labels of the rows of one kind of attention; an encoder's rows only read."""
+    """Return the row labels of one kind of attention; encoder rows predict nothing."""
     reads, _ = trace.axis_tokens(kind)
     return row_labels(reads, () if kind == "encoder_self" else trace.predicted_tokens)
 
 
 def numbered(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Return tokens as the labels of an axis, `1 ▁Hund`, told apart by their positions."""
+    """Return tokens as axis labels with their positions: `1 ▁Hund`."""
     return tuple(f"{position} {token}" for position, token in enumerate(tokens, start=1))
 
 
@@ -172,7 +171,7 @@ def counted(n: int, start: int = 1) -> tuple[str, ...]:
 
 
 def cell_name(cell: tuple[int | None, int | None], how: str = "mean") -> str:
-    """Return the name of a layer and head, from 0; None combines all of them by `how`."""
+    """Return the name of a 0-based layer and head; None combines all of them by `how`."""
     layer, head = (None if index is None else index + 1 for index in cell)
     over = "mean over" if how == "mean" else "maximum over"
     if layer is None and head is None:
@@ -183,16 +182,16 @@ def cell_name(cell: tuple[int | None, int | None], how: str = "mean") -> str:
 
 
 def show_token(token: str, limit: int = 24) -> str:
-    """Return a token as visible plain text of at most `limit` characters, plus any isolates.
+    """Return a token as visible plain text of at most `limit` characters, plus isolates.
 
-    Control and direction characters become symbols or code points, an empty token becomes "∅", a
-    long one loses its middle, and a right-to-left one is isolated so that it stays in place. Both
-    tokens of a row's label are shown so.
+    Control and direction characters become symbols or code points, an empty token "∅". A long token
+    loses its middle. A right-to-left token is isolated, so that it stays in place. The same holds
+    for both tokens of a row label.
     """
-    parts = token.split(ARROW)  # of long ones, the cache keeps what is shown
+    parts = token.split(ARROW)  # long tokens are cut before they enter the cache
     return ARROW.join(
-        _shown(each if len(each) <= 2 * limit else each[:limit] + each[-limit:], limit)
-        for each in parts
+        _shown(part if len(part) <= 2 * limit else part[:limit] + part[-limit:], limit)
+        for part in parts
     )
 
 
@@ -228,11 +227,8 @@ def escape_plotly(text: str) -> str:
 def _visible(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
-    category = unicodedata.category(character)
-    if category == "Cc" and ord(character) < 32:
-        return chr(0x2400 + ord(character))
-    if (
-        category in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") and character != "\u200d"
-    ):  # keep emoji joined
-        return f"[U+{ord(character):04X}]"
-    return character
+    category, code_point = unicodedata.category(character), ord(character)
+    if category == "Cc" and code_point < 32:
+        return chr(0x2400 + code_point)
+    hidden = category in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") and character != "\u200d"  # in emoji
+    return f"[U+{code_point:04X}]" if hidden else character

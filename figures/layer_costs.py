@@ -1,4 +1,4 @@
-"""Figures of table 1: what layers cost by length, and how a signal travels through them."""
+"""Figures of table 1: layer costs by length, and signal paths through layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import PathKind, Place, route, spread, successors
 from transformer.types import Reals
 
-#: A dash pattern for each kind of layer.
+#: Dash patterns of layer kinds.
 _DASHES = ([1, 0], [7, 3], [2, 2])
 
 
@@ -25,7 +25,7 @@ def cost_lines(
     """Draw a quantity by length on logarithmic axes, with n = d marked.
 
     Args:
-        lines: by name, [lengths]; NaN where nothing was measured.
+        lines: [lengths] by name; NaN if not measured.
         width: d.
     """
     values: list[dict[str, Any]] = [
@@ -34,7 +34,7 @@ def cost_lines(
         for n, value in zip(lengths, line, strict=True)
         if np.isfinite(value)
     ]
-    logs = np.log10([each["value"] for each in values] or [1])
+    logs = np.log10([row["value"] for row in values] or [1])
     decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
     families = list(dict.fromkeys(_family(name) for name in lines))
     legend = alt.Legend(
@@ -58,7 +58,7 @@ def cost_lines(
         ),
         tooltip=tips(("name:N", "", "layer"), ("n:Q", "", "n"), ("value:Q", ".3~g", title)),
     )  # fmt: skip
-    # Lines of two kinds of layer may lie on each other.
+    # Lines of different layer kinds may coincide.
     dashes = [_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines]
     dashed = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     drawn = [
@@ -73,23 +73,23 @@ def cost_lines(
 def path_picture(
     kind: PathKind, start: int, end: int, walked: int, n: int, size: int, theme: Theme
 ) -> Drawn:  # fmt: skip
-    """Draw the positions of every layer, what the signal has reached, and a shortest path.
+    """Draw the positions of all layers, those that the signal has reached, and a shortest path.
 
     Args:
-        start, end: positions from 0, drawn from 1.
-        walked: steps taken so far.
+        start, end: 0-based positions.
+        walked: number of steps taken.
         size: see `transformer.measures.layer_costs.successors`.
     """
     chrome = CHROME[theme]
     path = route(kind, start, end, size)
-    found = spread(kind, start, walked, n, size)
-    reached = set().union(*found)
+    fronts = spread(kind, start, walked, n, size)
+    reached = set().union(*fronts)
     taken = path[: walked + 1]
-    if path[0][0]:  # the recurrent layer is entered at once
+    if path[0][0]:  # entering the recurrent layer takes no step
         path, taken = [(0, start), *path], [(0, start), *taken]
     edges = [
         _edge(node, other, "reached")
-        for nodes in found[:-1]
+        for nodes in fronts[:-1]
         for node in sorted(nodes)
         for other in successors(kind, node, n, size)
     ]
@@ -125,10 +125,10 @@ def path_picture(
         tooltip=tips("position:Q", ("level:Q", "", "layer")),
     )  # fmt: skip
     words = [
-        points([{"position": place + 1, "level": level, "said": said}])
+        points([{"position": place + 1, "level": level, "said": word}])
         .mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
         .encode(x=x, y=y, text=alt.Text("said:N"))
-        for (level, place), said, dy in ((path[0], "from", 17), (path[-1], "to", -15))
+        for (level, place), word, dy in ((path[0], "from", 17), (path[-1], "to", -15))
     ]  # fmt: skip
     parts = [*([lines] if edges else []), dots, *words]
     height = min(380, 130 + 60 * levels)
@@ -136,15 +136,12 @@ def path_picture(
 
 
 def _family(name: str) -> str:
-    """The kind of layer: "Attention" of "Attention, fused"."""
-    return name.split(",")[0]
+    return name.split(",")[0]  # the "Attention" of "Attention, fused"
 
 
 def _edge(node: Place, other: Place, state: str) -> dict[str, object]:
-    return {
-        "position": node[1] + 1, "level": node[0], "to": other[1] + 1, "above": other[0],
-        "state": state,
-    }  # fmt: skip
+    (level, place), (above, to) = node, other
+    return {"position": place + 1, "level": level, "to": to + 1, "above": above, "state": state}
 
 
 def _state(node: Place, taken: Sequence[Place], reached: set[Place]) -> str:

@@ -61,11 +61,11 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     score = f"**{signed(winner.score)}**"
     ended = [node for node in map(tree.node, tree.leaves) if node.outcome == "finished"]
     if winner.outcome != "finished":
-        said = f"The best of those cut there is shown; its score is {score}."
+        text = f"The best of those cut there is shown; its score is {score}."
         if ended:
-            said += f" {_quoted(tree, ended[0], decode)} ended with {signed(ended[0].score)}."
+            text += f" {_quoted(tree, ended[0], decode)} ended with {signed(ended[0].score)}."
         some = "No likely hypothesis" if ended else "No hypothesis"
-        return f"**{some} finished within {_tokens(tree.max_length)}.** {said}"
+        return f"**{some} finished within {_tokens(tree.max_length)}.** {text}"
     if len(tree.leaves) == 1:
         return f"**Why it won:** it is the only finished hypothesis, with a score of {score}."
     rival = tree.node(tree.leaves[1])
@@ -107,16 +107,16 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     if len(rules) == 1:
         also = " It is also the most probable of them." if likeliest is leaves[0] else ""
         return f"#1 would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
-    said = []
+    sentences = []
     if likeliest is not leaves[0]:
-        said.append(
+        sentences.append(
             f"Without the penalty (α = 0) {_quoted(tree, likeliest, decode)} would have won, with "
             f"log p {signed(likeliest.total)}."
         )
     else:
-        said.append("#1 is also the most probable of them (α = 0).")
-    said += [_change(tree, leaves, before, after, decode) for before, after in pairwise(rules)]
-    return " ".join(said)
+        sentences.append("#1 is also the most probable of them (α = 0).")
+    sentences += [_change(tree, leaves, before, after, decode) for before, after in pairwise(rules)]
+    return " ".join(sentences)
 
 
 def _change(
@@ -162,7 +162,7 @@ def closest_call(tree: Tree) -> tuple[Node, Node] | None:
         others = [tree.node(i) for i in tree.steps[taken.step] if i != index]
         if others:
             calls.append((taken, max(others, key=lambda node: node.log_prob)))
-    return min(calls, key=lambda each: each[0].log_prob - each[1].log_prob, default=None)
+    return min(calls, key=lambda call: call[0].log_prob - call[1].log_prob, default=None)
 
 
 def why_it_went(tree: Tree, node: Node) -> str:
@@ -255,7 +255,7 @@ def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
     """Quote a finished translation: its place, and the text that differs from the winner's."""
     place = tree.leaves.index(node.index) + 1
     shared = compare(tree, node.index, tree.leaves[0]).shared
-    ids = [each.token_id for each in tree.prefix(node.index)]
+    ids = [prefix_node.token_id for prefix_node in tree.prefix(node.index)]
     text, before = decode(ids), decode(ids[:shared])
     start = len(before) if text.startswith(before) else 0
     start += text[start : start + 1] == " "

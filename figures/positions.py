@@ -1,7 +1,7 @@
-"""Figures of positional encodings (section 3.5): the table, its curves, its products.
+"""Positional encodings (section 3.5): table, curves, dot products and rotations.
 
-Positions are numbered as in the formula: the first token has pos 0. Values lie in -1..1 and take
-the diverging scale; 0 has the colour of the page.
+As in the formula, the first token has pos 0. Values are in -1..1, on the diverging scale, where 0
+has the page colour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from transformer.types import Floats
 def product_by_offset(
     offsets: NDArray[np.int64], values: Floats, starts: Sequence[int], theme: Theme
 ) -> Drawn:
-    """Draw dot products by offset k, from several starts: the curves coincide.
+    """Draw dot products by offset k from several starts; the curves coincide.
 
     Args: offsets: [n].  values: [n, P], PE(start) · PE(start + k).  starts: [P].
     """
@@ -39,7 +39,7 @@ def product_by_offset(
     colours = categorical(len(names), theme)
     lines = [
         points([row for row in rows if row["from pos"] == name])
-        # Wide lines below narrow ones, so that equal curves all stay visible.
+        # Wide lines lie below narrow ones, so that equal curves are all visible.
         .mark_line(strokeWidth=2 + 4 * (len(names) - 1 - i), strokeCap="round")
         .encode(
             x=alt.X("k:Q", title="offset k"),
@@ -56,26 +56,23 @@ def product_by_offset(
 def clocks(
     before: Floats, after: Floats, expected: Floats, names: Sequence[str], theme: Theme
 ) -> Drawn:
-    """Draw each (sin, cos) pair as the hand of a clock, before and after its rotation.
+    """Draw each (sin, cos) pair as a clock hand, before and after its rotation.
 
     Sine points up and cosine right, so a hand stands at the angle pos w_i.
 
     Args:
-        before: [P, 2], the pairs of PE(pos), sine first.  after: [P, 2], the same rotated by M_k.
-        expected: [P, 2], the pairs of PE(pos + k).  names: [P].
+        before: [P, 2], pairs of PE(pos), sine first.  after: [P, 2], the same rotated by M_k.
+        expected: [P, 2], pairs of PE(pos + k).  names: [P].
     """
-    for pairs in (before, after, expected):
+    hands_by_name = {"PE(pos)": before, "turned by k": after, "PE(pos + k)": expected}
+    for pairs in hands_by_name.values():
         if pairs.shape != (len(names), 2):
             raise ValueError(f"pairs of shape {pairs.shape}; expected ({len(names)}, 2)")
-    rows: list[dict[str, object]] = []
-    for i, name in enumerate(names):
-        for what, (sine, cosine) in (
-            ("PE(pos)", before[i]),
-            ("turned by k", after[i]),
-            ("PE(pos + k)", expected[i]),
-        ):
-            place = {"pair": name, "what": what, "x": float(cosine), "y": float(sine)}
-            rows.append(place | {"x0": 0.0, "y0": 0.0})
+    rows = [
+        {"pair": name, "what": what, "x": float(x), "y": float(y), "x0": 0.0, "y0": 0.0}
+        for what, pairs in hands_by_name.items()
+        for name, (y, x) in zip(names, pairs, strict=True)
+    ]
     chrome = CHROME[theme]
     circle = [
         {"cx": float(np.cos(a)), "cy": float(np.sin(a)), "i": i}
@@ -87,8 +84,8 @@ def clocks(
         x=x("cx:Q"), y=y("cy:Q"), order=alt.Order("i:O")
     )  # fmt: skip
     colour = coloured(
-        "what:N", ["PE(pos)", "turned by k", "PE(pos + k)"],
-        [chrome.muted, *categorical(2, theme)], orient="top", symbolStrokeWidth=3,
+        "what:N", [*hands_by_name], [chrome.muted, *categorical(2, theme)], orient="top",
+        symbolStrokeWidth=3,
     )  # fmt: skip
     hands = alt.Chart().mark_rule(strokeWidth=3, strokeCap="round").encode(
         x=x("x0:Q"), y=y("y0:Q"), x2=alt.X2("x:Q"), y2=alt.Y2("y:Q"), color=colour
@@ -107,7 +104,7 @@ def clocks(
     return quiet(facets, theme)
 
 
-_MOST_MARKERS = 64  # each position gets a dot up to this many
+_MOST_MARKERS = 64  # longer curves have no dots
 
 
 def encoding_heatmap(
@@ -118,33 +115,27 @@ def encoding_heatmap(
 
     Args:
         table: [n, d], float32.
-        trained: number of positions seen in training; a line is drawn below the last of them.
-        limit: end of the scale; default the largest absolute value, but at least 1.
+        trained: number of positions seen in training; a line marks the last of them.
+        limit: end of the scale; by default the largest absolute value, at least 1.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `table`.
     """
     digits = ".4f" if limit is None else ".3g"
     if limit is None:
-        limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
+        limit = float(np.abs(table).max(initial=1.0))
     hover = f"pos %{{y}}, dimension %{{x}}<br>value %{{z:{digits}}}"
-    figure = go.Figure(_signed_cells(table, limit, theme, hover=hover, title="value"))
-    style(figure, theme, height=height)
-    figure.update_xaxes(title_text="dimension of the encoding")
-    figure.update_yaxes(title_text="position pos", autorange="reversed")
+    titles = ("dimension of the encoding", "position pos")
+    figure = _signed_heatmap(table, limit, theme, hover, "value", titles, height)
     if trained is not None and trained < len(table):
         _training_ends(figure, trained, theme, horizontal=True)
     return figure
 
 
 def curves(
-    positions: NDArray[np.int64],
-    values: Floats,
-    names: Sequence[str],
-    theme: Theme,
-    *,
-    trained: int | None = None,
-) -> go.Figure:
-    """Draw one line per dimension along the positions; those beyond training are shaded.
+    positions: NDArray[np.int64], values: Floats, names: Sequence[str], theme: Theme, *, trained:
+    int | None = None,
+) -> go.Figure:  # fmt: skip
+    """Draw one line per dimension over positions; positions beyond training are shaded.
 
     Args: positions: [n].  values: [n, D], one column per line.  names: [D].
 
@@ -154,8 +145,7 @@ def curves(
         raise ValueError(
             f"values of shape {values.shape} for {len(positions)} positions and {len(names)} lines"
         )
-    figure = go.Figure()
-    mode = "lines+markers" if len(positions) <= _MOST_MARKERS else "lines"
+    figure, mode = go.Figure(), "lines+markers" if len(positions) <= _MOST_MARKERS else "lines"
     colours = categorical(len(names), theme)
     for line, name, colour in zip(values.astype(np.float32).T, names, colours, strict=True):
         figure.add_scatter(
@@ -163,14 +153,10 @@ def curves(
             line={"color": colour, "width": 2.5}, hovertemplate="%{y:.4f}",
         )  # fmt: skip
     style(figure, theme, height=340)
-    figure.update_layout(
-        hovermode="x unified",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-        showlegend=True,
-    )
+    legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
+    figure.update_layout(hovermode="x unified", legend=legend, showlegend=True)
     figure.update_xaxes(title_text="position pos", hoverformat="d")
-    known = np.abs(values[~np.isnan(values)])
-    limit = 1.08 * max(1.0, float(known.max())) if known.size else 1.08
+    limit = 1.08 * float(np.abs(values[~np.isnan(values)]).max(initial=1.0))
     figure.update_yaxes(title_text="value", range=[-limit, limit])
     if trained is not None and len(positions) and trained <= positions[-1]:
         _training_ends(figure, trained, theme, horizontal=False, end=float(positions[-1]))
@@ -180,47 +166,39 @@ def curves(
 def products(
     matrix: Floats, theme: Theme, *, limit: float, title: str = "PE · PE", height: int = 420
 ) -> go.Figure:
-    """Draw every position against every other: dot products, or cosines with `limit` 1.
+    """Draw products of all pairs of positions: dot products, or cosines with `limit` 1.
 
     Args:
         matrix: [n, n].
-        limit: the largest possible absolute value; the scale runs from -limit to limit.
+        limit: end of the scale, the largest possible absolute value.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `matrix`.
     """
-    hover = "pos %{y} with pos %{x}<br>%{z:.3f}"
-    cells = _signed_cells(matrix, limit, theme, hover=hover, title=escape_plotly(title))
-    figure = go.Figure(cells)
-    style(figure, theme, height=height)
+    hover, titles = "pos %{y} with pos %{x}<br>%{z:.3f}", ("position", "position")
+    figure = _signed_heatmap(matrix, limit, theme, hover, escape_plotly(title), titles, height)
     below = {"orientation": "h", "y": -0.28, "yanchor": "top", "title": {"side": "bottom"}}
     figure.update_traces(colorbar=below)
-    figure.update_xaxes(title_text="position", constrain="domain")
-    figure.update_yaxes(title_text="position", autorange="reversed", scaleanchor="x")
+    figure.update_xaxes(constrain="domain")
+    figure.update_yaxes(scaleanchor="x")
     return figure
 
 
 def distance_heatmap(numbers: Floats, distances: Sequence[int], theme: Theme) -> go.Figure:
-    """Draw what relative positions add to the logits: heads are rows, distances are columns.
+    """Draw the terms that relative positions add to logits: rows are heads, columns distances.
 
-    Args: numbers: [H, n].  distances: [n], key less query.
+    Args: numbers: [H, n].  distances: [n], key position minus query position.
     """
-    limit = max(float(np.abs(numbers).max()), 1e-6) if numbers.size else 1.0
-    n_heads = len(numbers)
+    limit, n_heads = float(np.abs(numbers).max(initial=1e-6)), len(numbers)
     hover = "head %{y}, distance %{x}<br>adds %{z:.3f}"
-    heatmap = _signed_cells(numbers, limit, theme, hover=hover, title="added")
-    heatmap.update(x=list(distances), y=list(range(1, n_heads + 1)))
-    figure = go.Figure(heatmap)
-    style(figure, theme, height=150 + 26 * n_heads)
-    figure.update_xaxes(title_text="distance: position of the key less that of the query")
-    figure.update_yaxes(title_text="head", autorange="reversed", dtick=1)
+    titles = ("distance: key position minus query position", "head")
+    figure = _signed_heatmap(numbers, limit, theme, hover, "added", titles, 150 + 26 * n_heads)
+    figure.update_traces(x=list(distances), y=list(range(1, n_heads + 1)))
+    figure.update_yaxes(dtick=1)
     return figure
 
 
 def cosines(table: Floats) -> Floats:
-    """Return the cosine similarity of every pair of rows; 0 for rows of zeros.
-
-    Shapes: [n, d] to [n, n], float32, values in -1..1.
-    """
+    """Return the cosine similarity of all pairs of rows, [n, d] to [n, n]; 0 for zero rows."""
     rows = table.astype(np.float64)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
@@ -228,34 +206,31 @@ def cosines(table: Floats) -> Floats:
     return similarity
 
 
-def _signed_cells(
-    values: Floats, limit: float, theme: Theme, *, hover: str, title: str
-) -> go.Heatmap:
+def _signed_heatmap(
+    values: Floats, limit: float, theme: Theme, hover: str, title: str, axes: tuple[str, str],
+    height: int,
+) -> go.Figure:  # fmt: skip
+    options = {"nticks": 5, "exponentformat": "e"}
     scale = as_plotly(signed_table(theme))
-    return plotly_cells(
-        values, (-limit, limit), scale, title, hover, nticks=5, exponentformat="e"
-    )  # fmt: skip
+    figure = go.Figure(plotly_cells(values, (-limit, limit), scale, title, hover, **options))
+    style(figure, theme, height=height)
+    figure.update_xaxes(title_text=axes[0])
+    figure.update_yaxes(title_text=axes[1], autorange="reversed")
+    return figure
 
 
 def _training_ends(
     figure: go.Figure, trained: int, theme: Theme, *, horizontal: bool, end: float = 0.0
 ) -> None:
-    chrome = CHROME[theme]
+    chrome, at = CHROME[theme], trained - 0.5
     note = {
-        "text": "beyond training",
-        "font": {"size": 13, "color": chrome.ink},
-        "bgcolor": chrome.surface,
-        "showarrow": False,
-    }
+        "text": "beyond training", "font": {"size": 13, "color": chrome.ink},
+        "bgcolor": chrome.surface, "showarrow": False, "xanchor": "left",
+    }  # fmt: skip
     if horizontal:
-        figure.add_hline(y=trained - 0.5, line={"color": chrome.ink, "width": 1.5, "dash": "dot"})
-        figure.add_annotation(
-            x=0, xref="paper", xanchor="left", y=trained - 0.5, yanchor="top", **note
-        )
+        figure.add_hline(y=at, line={"color": chrome.ink, "width": 1.5, "dash": "dot"})
+        figure.add_annotation(x=0, xref="paper", y=at, yanchor="top", **note)
         return
-    figure.add_vrect(
-        x0=trained - 0.5, x1=end, fillcolor=chrome.muted, opacity=0.15, line_width=0, layer="below"
-    )
-    figure.add_annotation(
-        x=trained - 0.5, xanchor="left", y=0, yref="paper", yanchor="bottom", **note
-    )
+    look = {"fillcolor": chrome.muted, "opacity": 0.15, "line_width": 0, "layer": "below"}
+    figure.add_vrect(x0=at, x1=end, **look)
+    figure.add_annotation(x=at, y=0, yref="paper", yanchor="bottom", **note)

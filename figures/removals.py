@@ -1,4 +1,4 @@
-"""Charts of what single parts of the model add, and of what is lost without them."""
+"""Charts of the contribution of single model parts, and of the loss without them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from transformer.types import AttentionKind, Floats
 
 
 def selection_of(kind: AttentionKind) -> str:
-    """Return the name of the selection of a head of one kind."""
+    """Return the selection name for heads of one kind."""
     return f"head_{kind}"
 
 
-#: Selections of a part among bars, and of a number of heads out, in either panel.
-PART, OUT = "part", ("out_0", "out_1")
+#: Selection names: a part among bars, the number of heads removed in either panel, a share.
+PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
-#: Widths of a kind's tables, and the largest size of a cell, in px.
+#: Table width and largest cell size, in px.
 _WIDTH, _CELL = 250, (26, 20)
-#: Height of the axis below bars, in px.
-_AXIS = 46
 
 
 def head_needs(
@@ -36,11 +34,11 @@ def head_needs(
     """Draw the change without each head, beside its largest weight; a click selects a head.
 
     Args:
-        heads: [L, H] by kind, in nats.
-        looks: [L, H] by kind, 0 to 1.
-        out: the heads that are taken out, which are crossed.
+        heads: changes [L, H] by kind, in nats.
+        looks: largest weights [L, H] by kind.
+        out: removed heads, marked with a cross.
     """
-    limit = max(0.01, *(float(np.abs(each).max()) for each in heads.values()))
+    limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
     change = alt.Scale(domain=[-limit, limit], range=as_altair(signed_table(theme)))
     weight = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
     tables: list[Drawn] = []
@@ -68,32 +66,31 @@ def head_needs(
         ).add_params(picked)  # fmt: skip
         crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
         sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
-        size = {
-            "width": min(_WIDTH, _CELL[0] * changes.shape[1]),
-            "height": _CELL[1] * changes.shape[0],
-        }
-        left = alt.layer(cells, crossed.encode(y=y, text="mark:N")).properties(
-            title=alt.TitleParams(KIND_NAMES[kind], anchor="start", fontSize=13), **size
-        )
+        left = alt.layer(cells, crossed.encode(y=y, text="mark:N"))
         right = sharp.encode(
             y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
             color=_shade("weight", "its largest weight", weight, kind == last),
-        ).properties(title=alt.TitleParams("", fontSize=13), **size)  # fmt: skip
-        tables += [left, right]
+        )
+        n_layers, n_heads = changes.shape
+        for table, title in ((left, KIND_NAMES[kind]), (right, "")):
+            tables.append(table.properties(
+                title=alt.TitleParams(title, anchor="start", fontSize=13),
+                width=min(_WIDTH, _CELL[0] * n_heads), height=_CELL[1] * n_layers,
+            ))  # fmt: skip
     grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=16))
     return quiet(grid.resolve_scale(color="independent"), theme)
 
 
 def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
-    shown = alt.Legend(
+    gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
         tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,
     ) if legend else None  # fmt: skip
-    return alt.Color(f"{field}:Q", scale=scale, legend=shown)
+    return alt.Color(f"{field}:Q", scale=scale, legend=gradient)
 
 
 def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
-    """Draw the change without each of several parts as bars; a click selects one by its index."""
+    """Draw the change without each part as bars; a click selects a part by its index."""
     chrome, table = CHROME[theme], as_altair(signed_table(theme))
     rows = [
         {"part": name, "n": n, "change": round(float(value), 4)}
@@ -107,45 +104,45 @@ def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
         x=alt.X("change:Q", title="change in nats", axis=alt.Axis(tickCount=4)),
         color=alt.condition(alt.datum.change < 0, alt.value(table[8]), alt.value(table[-8])),
     )
-    # A bar may be too short to hit, so its whole row can be clicked.
+    # The whole row can be clicked, since a bar may be too short.
     picked = alt.selection_point(name=PART, fields=["n"], empty=False)
     whole = base.mark_rule(opacity=0, strokeWidth=20, cursor="pointer").encode(
         x=alt.value(0), x2=alt.value("width")
     )
-    return quiet(alt.layer(bars, whole.add_params(picked)), theme, height=22 * len(rows) + _AXIS)
+    return quiet(alt.layer(bars, whole.add_params(picked)), theme, height=22 * len(rows) + 46)
 
 
 def pruning_curves(
-    values: Sequence[tuple[str, Floats, Sequence[int], Floats]], marks: Sequence[int], n_heads: int,
-    theme: Theme,
+    values: Sequence[tuple[str, Mapping[str, Floats], Sequence[int], Floats]],
+    marks: Sequence[int], n_heads: int, theme: Theme,
 ) -> Drawn:  # fmt: skip
-    """Draw two measures against the number of heads left; a click selects a number of heads out.
+    """Draw two measures against the number of heads left; a click selects a number removed.
 
     Args:
-        values: of each measure, its title; its values after `places` heads out, least harmful
-            first; these places; and its values in random orders [marks, seeds].
-        marks: numbers of heads out at which random orders are measured.
+        values: per measure its title, its lines by name with a value for every number of heads
+            removed, these numbers, and its values for random orders [marks, seeds].
+        marks: numbers of heads removed in random order.
     """
     chrome, panels = CHROME[theme], []
+    names = dict.fromkeys(name for _, lines, *_ in values for name in lines)
+    colours = dict(zip(names, (chrome.accent, chrome.ink), strict=False))
+    colours["random orders"] = chrome.muted
+    colour = coloured("order:N", [*colours], [*colours.values()], orient="top", symbolOpacity=1)
     for name, (title, ours, places, others) in zip(OUT, values, strict=True):
         picked = alt.selection_point(name=name, fields=["out"], nearest=True, empty=False)
         left = alt.X("left:Q", title="heads left", scale=alt.Scale(domain=[n_heads, 0]),
                      axis=alt.Axis(tickMinStep=1, tickCount=6, grid=False))  # fmt: skip
         y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
         rows = [
-            {"out": int(n), "left": n_heads - int(n), "value": round(float(each), 4),
-             "order": "least harmful first"}
-            for n, each in zip(places, ours, strict=True)
+            {"out": int(n), "left": n_heads - int(n), "value": round(float(value), 4),
+             "order": order}
+            for order, line in ours.items() for n, value in zip(places, line, strict=True)
         ]  # fmt: skip
         wide = [
-            {"left": n_heads - n, "low": float(each.min()), "high": float(each.max()),
-             "value": float(each.mean()), "order": "random orders"}
-            for n, each in zip(marks, others, strict=False)
+            {"left": n_heads - n, "low": float(order.min()), "high": float(order.max()),
+             "value": float(order.mean()), "order": "random orders"}
+            for n, order in zip(marks, others, strict=False)
         ]  # fmt: skip
-        colour = coloured(
-            "order:N", ("least harmful first", "random orders"), (chrome.accent, chrome.muted),
-            orient="top", symbolOpacity=1,
-        )  # fmt: skip
         band = points(wide).mark_area(opacity=0.25).encode(
             x=left, y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q",
             color=colour,
@@ -161,27 +158,24 @@ def pruning_curves(
     return quiet(alt.hconcat(*panels, spacing=32).resolve_scale(color="shared"), theme)
 
 
-#: The name of the selection of a bar.
-BAR = "share"
-
-#: What is written beside a bar.
-_SAID = (
+#: Vega expression for the text beside a bar.
+_TEXT = (
     "format(datum.share, '+.2f') + (isValid(datum.lost) ? '  ◆ ' + format(datum.lost, '+.2f') : '')"
 )
 
 
 def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
-    """Draw shares of a difference of two logits as bars; a click selects one.
+    """Draw shares in the difference of two logits as bars; a click selects one.
 
-    Args: rows: each with a "name" of its own, a "share", what is "lost" without the part or None,
-        and its "kind", "layer" and "head", which a selection has.
+    Args: rows: with a unique "name", a "share", the "lost" difference without the part or None, and
+        "kind", "layer" and "head", which a selection contains.
     """
     chrome, table = CHROME[theme], as_altair(signed_table(theme))
     values = [0.0, *(float(str(row[key] or 0)) for row in rows for key in ("share", "lost"))]
     low, high = min(values), max(values)
-    room = alt.Scale(domain=[low, high + 0.4 * (high - low or 1)])  # of the numbers
+    room = alt.Scale(domain=[low, high + 0.4 * (high - low or 1)])  # with room for the numbers
     base = points(rows).transform_calculate(
-        end="max(0, datum.share, datum.lost)", said=_SAID
+        end="max(0, datum.share, datum.lost)", said=_TEXT
     ).encode(
         y=alt.Y("name:N", sort=None, title=None,
                 axis=alt.Axis(ticks=False, domain=False, labelLimit=260)),

@@ -1,4 +1,4 @@
-"""Charts of the residual stream and of its feed-forward networks."""
+"""Charts of the residual stream and its feed-forward networks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCKS = {"self": "self-attention", "cross": "cross-attention", "feed_forward":
 
 
 def block_labels(stream: StackStream) -> tuple[str, ...]:
-    """Return a name for every block of a stack: "1 self-attention", ..."""
+    """Return the block names of a stack, such as "1 self-attention"."""
     return tuple(
         f"{layer} {_BLOCKS[block]}"
         for layer in range(1, len(stream.hidden) + 1)
@@ -27,12 +27,14 @@ def block_labels(stream: StackStream) -> tuple[str, ...]:
 
 
 def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> Drawn:
-    """Draw the tokens whose logits a network raises and lowers most; one is the prediction.
+    """Draw the tokens whose logits a decoder network raises and lowers most.
 
-    Raises: `ValueError` for a network of the encoder, which promotes nothing.
+    Args: predicted: the token with the accent colour.
+
+    Raises: `ValueError` for an encoder network, which has no logits.
     """
     if reading.promoted is None or reading.lowered is None:
-        raise ValueError("a network of the encoder adds nothing to the logits")
+        raise ValueError("an encoder network adds nothing to the logits")
     raised = zip(reading.promoted.tokens, reading.promoted.logits, strict=True)
     lowered = [*zip(reading.lowered.tokens, reading.lowered.logits, strict=True)][:4]
     rows = [
@@ -40,31 +42,27 @@ def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> 
          "predicted": token == predicted}
         for token, value in (*raised, *reversed(lowered))
     ]  # fmt: skip
-    return _bars(
-        rows, "logit", "added to the logit", theme, label="token",
-        colour=accented("datum.predicted", theme),
-    )  # fmt: skip
+    colour = accented("datum.predicted", theme)
+    return _bars(rows, "logit", "added to the logit", theme, label="token", colour=colour)
 
 
 def neuron_bars(reading: FeedForwardReading, theme: Theme) -> Drawn:
-    """Draw the neurons that fire most, with the tokens that each promotes."""
+    """Draw the most active neurons, with the tokens that they promote."""
     rows: list[dict[str, Any]] = []
     for i, neuron in enumerate(reading.neurons):
         tokens = reading.neuron_promoted[i].tokens[:4] if reading.neuron_promoted else ()
         rows.append({
-            "neuron": f"neuron {int(neuron) + 1}",
+            "neuron": f"neuron {int(neuron) + 1}", "length": round(float(reading.sizes[i]), 4),
             "activation": round(float(reading.inner[neuron]), 4),
-            "length": round(float(reading.sizes[i]), 4),
             "tokens": "  ".join(plain_token(token, 10) for token in tokens),
         })  # fmt: skip
-    return _bars(
-        rows, "activation", "activation", theme, label="neuron", note="tokens",
-        colour=alt.ColorValue(CHROME[theme].muted),
-    )  # fmt: skip
+    colour = alt.ColorValue(CHROME[theme].muted)
+    name = "activation"
+    return _bars(rows, name, name, theme, label="neuron", note="tokens", colour=colour)
 
 
 def share_map(shares: Floats, blocks: Sequence[str], tokens: Sequence[str], theme: Theme) -> Drawn:
-    """Draw the share of every block for every token, [L K, n]; the last block is at the top."""
+    """Draw block shares by token, [L K, n], the last block at the top."""
     columns = [f"{j} {plain_token(token, 14)}" for j, token in enumerate(tokens, start=1)]
     rows = [
         {"block": blocks[i], "token": columns[j], "share": round(float(value), 4)}
@@ -94,9 +92,9 @@ def share_map(shares: Floats, blocks: Sequence[str], tokens: Sequence[str], them
 def norm_lines(
     norms: Floats, blocks: Sequence[str], tokens: Sequence[str], chosen: int, theme: Theme
 ) -> Drawn:
-    """Draw the stream's length at the input and behind each block; one token stands out.
+    """Draw the stream's norms [1 + L K, n], at the input and after each block.
 
-    Args: norms: [1 + L K, n].
+    Args: chosen: position of the highlighted token.
     """
     chrome, steps = CHROME[theme], ["input", *blocks]
     rows = [
@@ -124,14 +122,13 @@ def _bars(
     colour: Any, note: str = "",
 ) -> Drawn:  # fmt: skip
     chrome = CHROME[theme]
-    # Two rows may have one text; what tells them apart is not seen.
+    # Rows with equal labels differ in invisible characters.
     named = [{**row, "name": f"{row[label]}{chr(0x200B) * i}"} for i, row in enumerate(rows)]
     low, high = (float(f(0.0, *(row[value] for row in rows))) for f in (min, max))
     noted = bool(note) and any(row[note] for row in rows)
     scale = alt.Scale(domain=[low, (2.6 if noted else 1) * high or 1], nice=not noted)
-    axis = alt.Axis(
-        tickCount=5, grid=not noted, labels=not noted, ticks=not noted, domain=not noted
-    )
+    visible: dict[str, Any] = dict.fromkeys(("grid", "labels", "ticks", "domain"), not noted)
+    axis = alt.Axis(tickCount=5, **visible)
     base = points(named).encode(
         y=alt.Y("name:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25),
                 axis=alt.Axis(ticks=False, domain=False, labelLimit=160, grid=False)),

@@ -1,7 +1,7 @@
-"""Export the numbers of an exhibit: CSV in long format, and NPZ.
+"""Export an exhibit's numbers: CSV in long format, and NPZ.
 
-Tokens are data. In the NPZ they are exact. In the CSV a token that a spreadsheet would read as a
-formula is prefixed with an apostrophe, the usual escape in spreadsheets; `unguard` removes it.
+Tokens are exact in the NPZ. In the CSV an apostrophe, the usual spreadsheet escape, precedes a
+token that a spreadsheet would read as a formula; `unguard` removes it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,15 @@ from figures.exhibit import Exhibit, Numbers, Panel, Series
 
 COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
 
-#: Tables with more numbers are too long to read; the NPZ has no limit.
+#: Most rows of a CSV; the NPZ has no limit.
 MOST_ROWS = 2_000_000
 
-# Characters that start a formula in spreadsheets, full-width signs included.
+# Characters that start a formula in spreadsheets, including full-width signs.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
 class TooLargeError(ValueError):
-    """Too many numbers for a table; the message gives the number and an alternative."""
+    """Too many numbers for a table; the message names the number and an alternative."""
 
 
 def n_numbers(exhibit: Exhibit) -> int:
@@ -38,10 +39,10 @@ def n_numbers(exhibit: Exhibit) -> int:
 
 
 def to_csv(exhibit: Exhibit) -> bytes:
-    """Return all parts as one UTF-8 CSV, a line per number; rows and columns count from 1.
+    """Return all parts as one UTF-8 CSV with a line per number; rows and columns are 1-based.
 
-    The lines of a series are its rows, its points the columns. Values are the shortest decimals
-    that read back to the same number; missing ones are empty.
+    The lines of a series are rows, its points columns. Values are the shortest decimals that read
+    back as the same number; missing values are empty.
 
     Raises: `TooLargeError` for more than `MOST_ROWS` numbers.
     """
@@ -62,32 +63,24 @@ def to_npz(exhibit: Exhibit) -> bytes:
     """Return all parts and arrays, exact, as an NPZ that `np.load` opens without pickle.
 
     Part n of the exhibit is `part_n` (a panel's values [rows, columns], or a series' lines
-    [lines, points]) with `part_n_title`, `part_n_rows` and `part_n_columns`; the arrays keep their
-    names, and `title`, `caption` and `snippet` are text.
+    [lines, points]) with `part_n_title`, `part_n_rows` and `part_n_columns`. `title`, `caption` and
+    `snippet` are text; the arrays have their own names.
     """
-    held: dict[str, Numbers] = {
-        name: np.asarray(text)
-        for name, text in (
-            ("title", exhibit.title), ("caption", exhibit.legend), ("snippet", exhibit.snippet),
-        )
+    stored: dict[str, Any] = {
+        "title": exhibit.title, "caption": exhibit.legend, "snippet": exhibit.snippet,
     }  # fmt: skip
     for number, part in enumerate(exhibit.parts, start=1):
         values, rows, columns = table(part)
-        held[f"part_{number}"] = values
-        held[f"part_{number}_title"] = np.asarray(part.title)
-        held[f"part_{number}_rows"] = np.asarray(rows)
-        held[f"part_{number}_columns"] = (
-            np.asarray(columns) if isinstance(columns, tuple) else columns
-        )
-    held |= exhibit.arrays
+        stored[f"part_{number}"], stored[f"part_{number}_title"] = values, part.title
+        stored[f"part_{number}_rows"], stored[f"part_{number}_columns"] = rows, columns
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for name, values in held.items():
+        for name, value in (stored | dict(exhibit.arrays)).items():
             # Without a timestamp, equal numbers give equal files.
             entry = zipfile.ZipInfo(f"{name}.npy")
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
+                np.lib.format.write_array(member, np.asanyarray(value), allow_pickle=False)
     return file.getvalue()
 
 
@@ -101,10 +94,8 @@ def unguard(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
-def table(
-    part: Panel | Series,
-) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
-    """Return a part as (values [n, m], names of the n rows, names or numbers of the m columns)."""
+def table(part: Panel | Series) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
+    """Return a part as values [n, m], row names [n], and column names or numbers [m]."""
     if isinstance(part, Panel):
         return part.values, part.rows, part.columns
     return np.stack(list(part.lines.values())), tuple(part.lines), part.x
@@ -113,10 +104,7 @@ def table(
 def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
     values, rows, columns = table(part)
     title = guard(part.title)
-    names = [
-        guard(name) if isinstance(columns, tuple) else name
-        for name in (columns if isinstance(columns, tuple) else decimals(columns))
-    ]
+    names = [*map(guard, columns)] if isinstance(columns, tuple) else decimals(columns)
     for i, (row, line) in enumerate(zip(rows, values, strict=True), start=1):
         token = guard(row)
         for j, value in enumerate(decimals(line)):
@@ -124,6 +112,6 @@ def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
 
 
 def decimals(values: Numbers) -> list[str]:
-    """Return the shortest exact decimal of each number in its own precision, "" for NaN."""
+    """Return the shortest decimals that are exact in the array's precision, "" for NaN."""
     texts: list[str] = values.astype(str).tolist()
     return ["" if text == "nan" else text for text in texts]

@@ -1,4 +1,4 @@
-"""Figures of tokens: neighbours in an embedding, lengths in a vocabulary, vectors in a plane."""
+"""Token figures: embedding neighbours, piece lengths, and embeddings in a plane."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Literal
 import altair as alt
 import numpy as np
 
-from figures.charts import Drawn, accented, coloured, named_bars, points, quiet, tips
+from figures.charts import Drawn, accented, bars, coloured, points, quiet, tips
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats, Ints
 
-#: Points that the plane shows per token: its embedding, the embedding plus position, or both.
+#: Points in the plane for each token: its embedding ("without" position), the sum, or both.
 Added = Literal["both", "without", "with"]
 ADDED: tuple[Added, ...] = ("both", "without", "with")
 
-#: Width and height in px at which both axes of the plane have the same scale.
+#: Width and height of the plane in px; both axes have the same scale.
 _PLANE = (600, 430)
 
 
@@ -27,25 +27,17 @@ def neighbour_bars(ids: Ints, tokens: Sequence[str], cosines: Floats, theme: The
 
     Args: ids, cosines: [n].  tokens: [n].
     """
-    # The id distinguishes tokens that are shortened to the same text.
-    order = [f"{plain_token(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
-    rows = [
-        {"name": label, "value": float(cosine)}
-        for label, cosine in zip(order, cosines, strict=True)
-    ]
-    lowest = min([0.0, *map(float, cosines)])
-    return named_bars(
-        rows, alt.X("value:Q", title="cosine", scale=alt.Scale(domain=[lowest, 1])), theme,
-        colour=alt.ColorValue(CHROME[theme].accent), written=".2f", height=max(60, 22 * len(rows)),
-        hover=tips(("name:N", "", "token"), ("value:Q", ".4f", "cosine")),
-    )  # fmt: skip
+    values = {  # the id distinguishes tokens that are shortened to the same text
+        f"{plain_token(token)}  {index}": float(cosine)
+        for index, token, cosine in zip(ids, tokens, cosines, strict=True)
+    }
+    scale = alt.Scale(domain=[min([0.0, *values.values()]), 1])
+    height = max(60, 22 * len(values))
+    return bars(values, "cosine", theme, marked=values, written=".2f", height=height, scale=scale)
 
 
 def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> Drawn:
-    """Draw the number of pieces of each length, stacked by kind.
-
-    Args: counts: kind to (length to number).
-    """
+    """Draw piece counts by length, stacked by kind; `counts` maps kind to length to count."""
     rows = [
         {"kind": kind, "characters": length, "pieces": count}
         for kind, lengths in counts.items()
@@ -65,33 +57,26 @@ def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> Drawn:
 
 
 def plane(
-    content: Floats,
-    entering: Floats,
-    tokens: Sequence[str],
-    shares: Sequence[float],
-    theme: Theme,
-    *,
-    added: Added = "both",
-    chosen: Sequence[int] = (),
-    background: Floats | None = None,
-    background_tokens: Sequence[str] = (),
-) -> Drawn:
+    content: Floats, entering: Floats, tokens: Sequence[str], shares: Sequence[float],
+    theme: Theme, *, added: Added = "both", chosen: Sequence[int] = (),
+    background: Floats | None = None, background_tokens: Sequence[str] = (),
+) -> Drawn:  # fmt: skip
     """Draw token embeddings in a plane, and their shift by positional encodings.
 
     Args:
-        content: [n, 2], the embeddings.  entering: [n, 2], the same with positions added.
-        tokens: [n].  shares: [2], of the variance along each axis, 0..1.
-        chosen: positions of the tokens to highlight.
+        content: [n, 2], embeddings.  entering: [n, 2], embeddings plus positions.
+        tokens: [n].  shares: [2], explained variance of the axes, 0..1.
+        chosen: positions of highlighted tokens.
         background: [m, 2], other tokens, drawn faintly.  background_tokens: [m].
     """
-    for each in (content, entering):
-        if each.shape != (len(tokens), 2):
-            raise ValueError(f"points of shape {each.shape} for {len(tokens)} tokens")
-    shown = {"both": [content, entering], "without": [content], "with": [entering]}[added]
+    for vectors in (content, entering):
+        if vectors.shape != (len(tokens), 2):
+            raise ValueError(f"points of shape {vectors.shape} for {len(tokens)} tokens")
+    drawn = {"both": [content, entering], "without": [content], "with": [entering]}[added]
     others = np.zeros((0, 2), np.float32) if background is None else background
     if len(others) != len(background_tokens):
         raise ValueError(f"{len(others)} points for {len(background_tokens)} background tokens")
-    every = np.concatenate([*shown, others])
+    every = np.concatenate([*drawn, others])
     low, high = every.min(axis=0).astype(float), every.max(axis=0).astype(float)
     size = np.maximum(high - low, 1e-6) * 1.16  # with a margin, and one scale for both axes
     half = np.array(_PLANE) * max(size[0] / _PLANE[0], size[1] / _PLANE[1]) / 2
@@ -107,7 +92,18 @@ def plane(
     )  # fmt: skip
     chrome = CHROME[theme]
     colour = accented("datum.chosen", theme, chrome.ink)
-    rows = _rows(content, entering, tokens, set(chosen), added, scales)
+    placed = _labels(drawn[-1 if added == "with" else 0], tokens, set(chosen), added, scales)
+    rows = []
+    for i, token in enumerate(tokens):
+        (start_x, start_y), (moved_x, moved_y) = content[i].tolist(), entering[i].tolist()
+        shift = entering[i] - content[i]
+        text, label_x, label_y = placed.get(i, ("", start_x, start_y))
+        rows.append({
+            "token": plain_token(token, 40), "position": i, "chosen": i in chosen,
+            "x": start_x, "y": start_y, "x2": moved_x, "y2": moved_y,
+            "angle": math.degrees(math.atan2(*map(float, shift))),
+            "label": text, "label_x": label_x, "label_y": label_y,
+        })  # fmt: skip
     chart = points(rows)
     layers: list[Any] = []
     if len(others):
@@ -129,20 +125,15 @@ def plane(
                 x=x2, y=y2, color=colour, tooltip=hover, angle=alt.Angle("angle:Q", scale=None)
             ),
         ]
-    dot = (
-        chart.mark_point(size=55, opacity=1, filled=True)
-        if added == "with"
-        else chart.mark_point(size=55, opacity=1, fill=chrome.surface, strokeWidth=1.8)
-    )
+    look: Any = {"fill": chrome.surface, "strokeWidth": 1.8}
+    dot = chart.mark_point(size=55, opacity=1, **({"filled": True} if added == "with" else look))
     layers += [
         dot.encode(x=end_x, y=end_y, color=colour, tooltip=hover),
         chart.mark_text(fontSize=13).encode(
-            x=_axis("label_x", 0, scales, shares),
-            y=_axis("label_y", 1, scales, shares),
-            color=colour,
-            text=alt.Text("label:N"),
+            x=_axis("label_x", 0, scales, shares), y=_axis("label_y", 1, scales, shares),
+            color=colour, text=alt.Text("label:N"),
         ),
-    ]
+    ]  # fmt: skip
     return quiet(alt.layer(*layers), theme, height=_PLANE[1])
 
 
@@ -158,38 +149,13 @@ def _axis(
     )
 
 
-def _rows(
-    content: Floats,
-    entering: Floats,
-    tokens: Sequence[str],
-    chosen: set[int],
-    added: Added,
-    scales: Sequence[list[float]],
-) -> list[dict[str, object]]:
-    labels = _labels(entering if added == "with" else content, tokens, chosen, added, scales)
-    rows: list[dict[str, object]] = []
-    for i, token in enumerate(tokens):
-        (x, y), (x2, y2) = content[i], entering[i]
-        label, label_x, label_y = labels.get(i, ("", float(x), float(y)))
-        angle = math.degrees(math.atan2(float(x2 - x), float(y2 - y)))
-        rows.append(
-            {"token": plain_token(token, 40), "position": i, "chosen": i in chosen,
-             "x": float(x), "y": float(y), "x2": float(x2), "y2": float(y2), "angle": angle,
-             "label": label, "label_x": label_x, "label_y": label_y}
-        )  # fmt: skip
-    return rows
-
-
 def _labels(
-    points: Floats,
-    tokens: Sequence[str],
-    chosen: set[int],
-    added: Added,
+    points: Floats, tokens: Sequence[str], chosen: set[int], added: Added,
     scales: Sequence[list[float]],
-) -> dict[int, tuple[str, float, float]]:
+) -> dict[int, tuple[str, float, float]]:  # fmt: skip
     """Place labels beside points, clear of other labels and points: position to (label, x, y).
 
-    Tokens without room get no label, only a tooltip. The chosen tokens come first.
+    Chosen tokens come first. Tokens without room for a label have a tooltip only.
     """
     low = np.array([scales[0][0], scales[1][0]])
     unit = (scales[0][1] - scales[0][0]) / _PLANE[0]  # axis units per pixel
@@ -220,30 +186,27 @@ _BAR = 28  # px
 def candidates(
     tokens: Sequence[str], probabilities: Floats, theme: Theme, *, actual: str = ""
 ) -> Drawn:
-    """Draw the most probable tokens at one place as bars, best first.
+    """Draw the most probable tokens at one position as bars, best first.
 
     Args:
-        tokens, probabilities: [K], 0 to 1.
-        actual: the token that stands there, which gets the accent; "" for none.
+        tokens, probabilities: [K].
+        actual: the token in the text, drawn in the accent colour.
     """
-    rows = [
-        {"name": f"{rank}  {plain_token(token)}", "value": float(value), "own": token == actual}
-        for rank, (token, value) in enumerate(zip(tokens, probabilities, strict=True), start=1)
-    ]
-    x = alt.X("value:Q", title="probability", axis=alt.Axis(format="%", tickCount=4))
-    return named_bars(
-        rows, x, theme, colour=accented("datum.own", theme), written=".1%",
-        height=_BAR * len(rows),
-        hover=tips(("name:N", "", "token"), ("value:Q", ".4f", "probability")),
+    names = [f"{rank}  {plain_token(token)}" for rank, token in enumerate(tokens, start=1)]
+    return bars(
+        dict(zip(names, probabilities, strict=True)), "probability", theme,
+        marked=[name for name, token in zip(names, tokens, strict=True) if token == actual],
+        written=".1%", height=_BAR * len(names),
+        axis=alt.Axis(format="%", tickCount=4), scale=alt.Scale(),
     )  # fmt: skip
 
 
 def expected(tokens: Sequence[str], probabilities: Floats, theme: Theme, *, chosen: int) -> Drawn:
-    """Draw how probable each token of a text was to the model, in the text's order.
+    """Draw the probability that the model gave to each token of a text.
 
     Args:
-        tokens, probabilities: [n]; NaN where nothing is known.
-        chosen: the place that gets the accent.
+        tokens, probabilities: [n]; NaN if unknown.
+        chosen: position with the accent colour.
     """
     rows = [
         {"place": f"{place}  {plain_token(token)}", "chosen": place - 1 == chosen,

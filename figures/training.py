@@ -1,4 +1,4 @@
-"""Figures of training (section 5): the learning rate, smoothed labels, and scores."""
+"""Training figures (section 5): learning rate, scores by update, and differences from the paper."""
 
 from __future__ import annotations
 
@@ -11,22 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.attention import check_map
-from figures.charts import Drawn, accented, coloured, marker, named_bars, points, quiet, tips
+from figures.charts import Drawn, coloured, marker, points, quiet, tips, weight_scale
 from figures.labels import plain_token
-from figures.palette import CHROME, Theme, as_altair, attention_table, categorical
+from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
-
-#: Where the axis of bars ends, as a multiple of the longest, which leaves room for its number.
-_ROOM = 1.08
 
 
 def rate_curve(
     updates: NDArray[np.int64], rates: Floats, warmup: int, theme: Theme, height: int = 320
 ) -> Drawn:
-    """Draw the learning rate by update, with the end of the warm-up marked.
-
-    Shapes: `updates` and `rates` [n].
-    """
+    """Draw learning rates [n] by update [n], and mark the end of the warm-up."""
     values = [
         {"update": int(n), "rate": float(rate)} for n, rate in zip(updates, rates, strict=True)
     ]
@@ -39,51 +33,29 @@ def rate_curve(
     return quiet(alt.layer(line, *warmed), theme, height=height)
 
 
-def bars(
-    shares: Mapping[str, float], title: str, theme: Theme, *, marked: Sequence[str] = (),
-    written: str = ".3g", height: int = 260,
-) -> Drawn:  # fmt: skip
-    """Draw named numbers as bars with their values; those in `marked` have the accent colour."""
-    values = [
-        {"name": name, "value": float(value), "marked": name in marked}
-        for name, value in shares.items()
-    ]
-    scale = alt.Scale(zero=True, domainMax=_ROOM * max(shares.values()))
-    x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=6), scale=scale)
-    colour = accented("datum.marked", theme)
-    return named_bars(values, x, theme, colour=colour, written=written, height=height)
-
-
-#: Height of one row in px.
-_ROW = 24
-
-
 @dataclass(frozen=True)
 class Change:
-    """One row of the figure."""
+    """One row of `differences`."""
 
-    name: str  # its label
-    #: ours, reach: difference to base and half the width of its 95% interval; NaN where it was not
-    #: run
+    name: str  # label
+    #: ours, reach: difference from base and half the width of its 95% interval; NaN if not run
     ours: float
     reach: float
     theirs: float  # the paper's difference
-    verdict: str  # shown with the pointer on the row
+    verdict: str  # for the tooltip
 
 
 def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
-    """Draw differences to the base model, ours with their intervals."""
+    """Draw differences from the base model: this project's, with intervals, and the paper's."""
     chrome = CHROME[theme]
-    names = [each.name for each in changes]
+    names = [change.name for change in changes]
     values = [
-        {
-            "row": each.name, "whose": whose, "value": value, "verdict": each.verdict,
-            "low": value - reach, "high": value + reach,
-        }
-        for each in changes
+        {"row": change.name, "whose": whose, "value": value, "verdict": change.verdict,
+         "low": value - reach, "high": value + reach}
+        for change in changes
         for whose, value, reach in (
-            ("this project", each.ours, each.reach if math.isfinite(each.reach) else 0.0),
-            ("the paper", each.theirs, 0.0),
+            ("this project", change.ours, change.reach if math.isfinite(change.reach) else 0.0),
+            ("the paper", change.theirs, 0.0),
         )
         if math.isfinite(value)
     ]  # fmt: skip
@@ -92,12 +64,12 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
         axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
     )  # fmt: skip
     x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=8))  # few enough that 0 has its label
-    base, sides = points(values), ["this project", "the paper"]
+    base, sides = points(values), ("this project", "the paper")
     colour = coloured("whose:N", sides, [chrome.accent, chrome.muted], orient="top")
-    scale = alt.Scale(domain=sides, range=["circle", "diamond"])
+    scale = alt.Scale(domain=list(sides), range=["circle", "diamond"])
     shape = alt.Shape("whose:N", legend=alt.Legend(orient="top", title=None), scale=scale)
     zero = points([{"value": 0}]).mark_rule(color=chrome.muted).encode(x=x)
-    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2).encode(
+    intervals = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), y=y, color=colour
     )  # fmt: skip
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(
@@ -107,30 +79,25 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
             "verdict:N",
         ),
     )  # fmt: skip
-    height = _ROW * max(1, len(names)) + 20
-    return quiet(alt.layer(zero, bars, dots), theme, height=height)
+    height = 24 * max(1, len(names)) + 20
+    return quiet(alt.layer(zero, intervals, dots), theme, height=height)
 
 
-#: Points of a curve; longer runs are thinned.
+#: Most points of a curve; longer runs are thinned.
 MOST_POINTS = 400
 
 Curve = Sequence[tuple[int, float]]
 
 
 def curves(
-    lines: Mapping[str, Curve],
-    title: str,
-    theme: Theme,
-    *,
-    share: bool = False,
-    from_zero: bool = True,
-    height: int = 220,
-) -> Drawn:
-    """Draw values by update, a line for each model; a legend if there are several.
+    lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
+    from_zero: bool = True, height: int = 220,
+) -> Drawn:  # fmt: skip
+    """Draw values by update: one line per model, and a legend for several.
 
     Args:
-        share: values from 0 to 1, written as percentages.
-        from_zero: whether the axis begins at zero.
+        share: values are shares from 0 to 1, labelled as percentages.
+        from_zero: whether the y axis includes zero.
     """
     names = list(lines)
     values = [
@@ -138,7 +105,7 @@ def curves(
         for name, line in lines.items()
         for update, value in thinned(line)
     ]
-    unit = alt.Scale(domain=[0, 1])  # also of a curve without points, whose extent is infinite
+    unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     updates = alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
@@ -162,7 +129,7 @@ def curves(
 
 
 def thinned(line: Curve) -> Curve:
-    """Return at most `MOST_POINTS` points, the last among them."""
+    """Return at most `MOST_POINTS` points, including the first and the last."""
     if len(line) <= MOST_POINTS:
         return line
     picked = np.linspace(0, len(line) - 1, MOST_POINTS).round().astype(int)
@@ -176,14 +143,16 @@ def layer_maps(
 
     Raises: `ValueError` if the shape is not [H, queries, keys].
     """
-    for each in maps:
-        check_map(each, queries, keys)
-    rows, columns = _labels(queries), _labels(keys)
+    for weights in maps:
+        check_map(weights, queries, keys)
+    rows, columns = (
+        [f"{index} {plain_token(token)}" for index, token in enumerate(tokens, start=1)]
+        for tokens in (queries, keys)
+    )
     values = [
         {"head": head + 1, "query": rows[t], "key": columns[s], "weight": round(float(weight), 3)}
         for (head, t, s), weight in np.ndenumerate(maps)
     ]
-    scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
     plain = "split(datum.label, ' ')[1]"
     chart = (
         points(values)
@@ -197,7 +166,7 @@ def layer_maps(
                 "query:N", sort=rows, title="query",
                 axis=alt.Axis(labelExpr=plain, labelOverlap=True),
             ),
-            color=alt.Color("weight:Q", scale=scale, legend=None),
+            color=alt.Color("weight:Q", scale=weight_scale(theme), legend=None),
             tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
         )
         .properties(width=width, height=max(80, round(width * len(rows) / len(columns))))
@@ -210,7 +179,3 @@ def layer_maps(
         )
     )  # fmt: skip
     return quiet(chart, theme)
-
-
-def _labels(tokens: Sequence[str]) -> list[str]:
-    return [f"{index} {plain_token(token)}" for index, token in enumerate(tokens, start=1)]

@@ -33,12 +33,12 @@ __all__ = ["Page", "figures", "page_of", "register_measure", "show"]
 
 @cache
 def figures() -> Mapping[str, Callable[..., Exhibit]]:
-    """Return every function that makes a figure, by name.
+    """Return all functions that make a figure, by name.
 
-    They are the functions of modules named `exhibits` that return an `Exhibit`, except for those
-    with that word in their own name, which the app alone calls.
+    They are the functions in modules named `exhibits` that return an `Exhibit`, except for the
+    app's own, whose names contain that word.
     """
-    names = (each.name for each in walk_packages(_PATH, f"{_UI}."))
+    names = (module.name for module in walk_packages(_PATH, f"{_UI}."))
     modules = [import_module(name) for name in names if name.endswith("exhibits")]
     return {
         name: function
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _of_pages() -> Mapping[str, Callable[..., Exhibit]]:
-    """Return functions that stand in pages, of which an installed package has none."""
+    """Return the figures of pages, which an installed package does not have."""
     if not Path(__file__).parents[1].joinpath("pages").is_dir():
         return {}
     from ui.frame.page import all_pages
@@ -82,10 +82,10 @@ class Figure(Exhibit):
 
 def _saving(function: Callable[..., Exhibit]) -> Callable[..., Figure]:
     @wraps(function)
-    def made(*args: Any, **options: Any) -> Figure:
+    def figure(*args: Any, **options: Any) -> Figure:
         return Figure(**vars(function(*args, **options)))
 
-    return made
+    return figure
 
 
 class Page:
@@ -110,12 +110,9 @@ class Page:
 
 
 def show(
-    what: Exhibit | Trace | str | Path | Mapping[str, Any],
-    *,
-    name: str = "",
-    batch: int | None = None,
-    height: int = 760,
-) -> Page:
+    what: Exhibit | Trace | str | Path | Mapping[str, Any], *, name: str = "", batch: int | None =
+    None, height: int = 760,
+) -> Page:  # fmt: skip
     """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
     Args:

@@ -38,13 +38,13 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
             (layer, head) for layer, row in enumerate(maps.weights) for head in range(len(row))
         ]
         parts += [_named(panel(maps, maps.weights[at], *at), maps) for at in heads]
-    said = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
+    text = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
     mean = (
         " With so many weights, the large maps show the mean over all heads only." if large else ""
     )
     caption = (
-        f"{said}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
-        f"read it large.{mean} Attention is not by itself an explanation."
+        f"{text}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
+        f"enlarge it.{mean} Attention is not by itself an explanation."
     )
     return Exhibit(
         name=file_stem(name),

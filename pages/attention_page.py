@@ -1,4 +1,4 @@
-"""Attention: all heads at once, lines between tokens, or one matrix, by tokens or whole words."""
+"""Attention: all heads, lines between tokens, or one matrix, by tokens or whole words."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.dra
 
 
 def draw_kinds(trace: Trace) -> None:
-    """Draw the control that chooses among the trace's kinds of attention."""
+    """Draw the control for the attention kind."""
     names = {kind: kind_text_of(trace, kind).name for kind in kinds_of(trace)}
     choose_one("Kind of attention", KIND, names)
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
-    """Return the first view's maps, and what edits change."""
+    """Return the maps, and the changes by edits."""
     AttentionSettings.enter(side.trace)
     ensure_kind(side.trace)
     return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
 def draw(side: Side) -> None:
-    """Draw the controls and one of the views."""
+    """Draw the controls and the chosen view."""
     view, trace = side.view, side.trace
     ensure_kind(trace)
     hint = st.empty()

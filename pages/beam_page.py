@@ -1,4 +1,4 @@
-"""Beam search: kept, dropped and finished hypotheses as a tree, and why the best one won."""
+"""Beam search: the tree of hypotheses, and why the best one won."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ui.work.desk import computed
 
 
 def explain_missing_tree(view: View, trace: Trace) -> None:
-    """Say why there is no tree, and how to get one."""
+    """Explain why there is no tree, and how to get one."""
     if trace.forced:
         st.info(
             "**No search to show:** the whole translation was given (teacher forcing), so the "
@@ -37,14 +37,14 @@ def explain_missing_tree(view: View, trace: Trace) -> None:
 
 
 def first(side: Side) -> tuple[()]:
-    """Compute the tree, and choose its nodes."""
+    """Compute the tree and choose its nodes."""
     if side.trace.search is not None:
         prepare_tree(side.view, computed(side.view, panels.TREE))
     return ()
 
 
 def draw(side: Side) -> None:
-    """Draw the sentence, why the winner won, the tree, and a panel below it."""
+    """Draw the sentence, the reason for the choice, the tree, and a panel below it."""
     view, trace = side.view, side.trace
     words, asides = st.columns([2, 1], vertical_alignment="center")
     with words.container(key="headline_long"):

@@ -35,7 +35,7 @@ def sides_of(setup: Setup) -> tuple[Side, Side]:
 
 @fragment
 def story(setup: Setup) -> None:
-    """Draw everything below the translations; a fragment, so a choice here reruns only this."""
+    """Draw everything below the translations, in a fragment."""
     row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
     names = {name: section.title for name, section in sections().items()}
     row.selectbox(
@@ -61,7 +61,7 @@ def story(setup: Setup) -> None:
 
 
 def whole(view: View) -> None:
-    """Draw both translations, and the view of Compare below them."""
+    """Draw both translations and the chosen view below them."""
     every = [section.beside for section in sections().values()]
     url_state.show(TOPIC, *(param for beside in every for param in beside.params))
     if url_state.get(TOPIC) == "steps":

@@ -1,4 +1,4 @@
-"""Table 1: what layers cost by length, how far a signal has to travel, and what maps cost here."""
+"""Table 1: layer cost by length, path lengths, and the cost of this sentence's maps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.frame.page import Entry, Page
 
 
 def whole(view: View) -> None:
-    """Draw one of the views."""
+    """Draw the chosen topic."""
     topic = choose_one("View", VIEW, VIEWS)
     config = view.entry.config if view.checkpoint else None
     if topic == "path":

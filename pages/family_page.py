@@ -1,4 +1,4 @@
-"""Family: models that kept one stack of the paper's blocks, and what changed since 2017."""
+"""Family: one-stack models, and what changed since 2017."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.frame.page import Entry, Page
 
 
 def whole(view: View) -> None:
-    """Draw one of the parts."""
+    """Draw the chosen part."""
     part, entries = url_state.get(PART), current_entries()
     if part == "expects":
         ExpectsChoice.show()

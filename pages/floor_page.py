@@ -1,4 +1,4 @@
-"""Floor plan: figure 1 of the paper for this checkpoint, with the sentence's numbers in it."""
+"""Floor plan: figure 1 of the paper with this checkpoint's and this sentence's numbers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ui.work.results import Computation
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return the first network, of the stream."""
+    """Return the computation of the residual stream."""
     stream = computed(side.view, STREAM)
     return [network_at(choice_now(side.view, side.trace, stream), stream)]
 
 
 def draw(side: Side) -> None:
-    """Draw the model and what is below it."""
+    """Draw the model and the panel below it."""
     draw_hint("floor")
     view, trace, stream = side.view, side.trace, computed(side.view, STREAM)
     config = view.entry.config
-    assert config is not None  # a checkpoint of this project has one
+    assert config is not None  # true of this project's checkpoints
     chosen = choice_now(view, trace, stream)
     draw_plan(stream, trace, config, chosen)
     draw_below(view, trace, stream, chosen)

@@ -1,4 +1,4 @@
-"""Glossary: terms of the app and the paper, each with the page that shows it."""
+"""Glossary: terms of the app and the paper, with links to pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = {entry.name[0].upper(): entry for entry in reversed(TERMS)}
 
 
 def draw_term(entry: Term) -> None:
-    """Draw one entry: the term, its meaning, its equation, and a link to its page."""
+    """Draw an entry: term, meaning, equation, and a link to its page."""
     with st.container(border=True, height="stretch", gap="xsmall", key=f"term_{entry.name}"):
         section = f" :gray[· section {entry.section}]" if entry.section else ""
         letter = entry.name[0].upper()

@@ -1,4 +1,4 @@
-"""Inside a head: one query followed through every stage of attention, with the real numbers."""
+"""Inside a head: one query through every stage of attention, with its numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from ui.export.download import download_button, figure_for
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
-from ui.head.exhibits import (
-    HeadChoice,
-    arguments,
-    head_name,
-    inside_head,
-    names_of,
-)
+from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of
 from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
 from ui.work.results import Computation
 
@@ -47,8 +41,8 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return the first stages."""
-    return [stages_at(place_now(side.view, side.trace))]
+    """Return the computation of the stages."""
+    return [stages_at(place_now(side))]
 
 
 def draw(side: Side) -> None:
@@ -60,7 +54,7 @@ def draw(side: Side) -> None:
     view, shown = side.view, side.trace
     kinds, more = st.columns([3, 2], vertical_alignment="center")
     draw_kinds(kinds, shown)
-    place = place_now(view, shown)
+    place = place_now(side)
     draw_controls(shown, place)
     query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)

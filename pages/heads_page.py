@@ -1,4 +1,4 @@
-"""Roles of heads with their controls, importance, and the sentences behind every number."""
+"""Roles of heads with controls, importance, and the sentences behind every number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.work.studies import Opened
 
 @fragment
 def draw(view: View, opened: Opened) -> None:
-    """Draw the table, one head, and what is folded below; a choice here reruns only this."""
+    """Draw the table, one head, and folded sections below, in a fragment."""
     shows = url_state.get(HeadsChoice.shows)
     role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
     head = head_of(opened, role)
@@ -36,7 +36,7 @@ def draw(view: View, opened: Opened) -> None:
 
 
 def whole(view: View) -> None:
-    """Draw the study, or how to make one, and the visitor's own sentences."""
+    """Draw the study, or instructions for making one, and the visitor's own sentences."""
     study = chosen_study(view)
     if study is None:
         draw_setup(view)

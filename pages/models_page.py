@@ -1,4 +1,4 @@
-"""Models: the available checkpoints, their quality, the one in use, and imports."""
+"""Models: available checkpoints, their quality, the one in use, and imports."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ui.work.roots import checkpoint_roots
 
 
 def notes() -> tuple[str, ...]:
-    """Return where folders must lie."""
+    """Return a note on the allowed folders."""
     roots = ", ".join(plain(root.name) for root in checkpoint_roots())
     return (f"Folders must lie in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS).",)
 
 
 def whole(view: View) -> None:
-    """Draw the installed models, and the form that imports others."""
+    """Draw the installed models and the import form."""
     entries = current_entries()
     st.subheader("Installed models", anchor=False)
     if not entries:

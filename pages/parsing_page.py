@@ -1,4 +1,4 @@
-"""Parsing: the tree that a model writes for a sentence, and where it looked for each bracket."""
+"""Parsing: the tree that a model writes, and its attention for each bracket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.work.desk import computed, get_trace, get_translator
 
 
 def whole(now: View) -> None:
-    """Draw the tree of the sentence by the model, or by a parser if the model is none."""
+    """Draw the sentence's tree, by the chosen model or by an installed parser."""
     draw_hint("parsing")
     entries = current_entries()
     parser = now if is_parser(get_translator(now)) else through_parser(now, entries)

@@ -1,4 +1,4 @@
-"""Positions: how a model without recurrence knows where a token stands (section 3.5)."""
+"""Positions: how a model without recurrence represents token order (section 3.5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PART: Param[str] = Param("part", url_state.one_of(PARTS), "encoding")
 
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
-    """Draw the formula and what follows from it; needs no model."""
+    """Draw the formula and its consequences; needs no model."""
     model = get_translator(view) if config and config.positions != "sinusoidal" else None
     tables = position_vectors.tables_of(model.model) if model else {}
     own = config.d_model + config.d_model % 2 if config else 512
@@ -92,7 +92,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
 
 
 def whole(view: View) -> None:
-    """Draw one of the parts."""
+    """Draw the chosen part."""
     entry = view.entry if view.checkpoint else None
     config = entry.config if entry else None
     st.markdown(

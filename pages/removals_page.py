@@ -1,4 +1,4 @@
-"""Heads off: each part of the model taken out in turn, and what a translation needs."""
+"""Heads off: the effect of taking each part of the model out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.work.desk import get_trace, prepare
 
 
 def whole(view: View) -> None:
-    """Draw the edits' effects, and what each part is needed for."""
+    """Draw the effects of edits, and of taking each part out."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
     st.markdown(

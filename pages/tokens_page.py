@@ -1,4 +1,4 @@
-"""Tokens: how a sentence becomes pieces, numbers, vectors, and vectors with a place."""
+"""Tokens: from a sentence to pieces, ids, vectors, and vectors with positions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """Draw the nearest tokens in every embedding matrix."""
+    """Draw the nearest tokens in each embedding matrix."""
     number, pieces = url_state.get(TokensChoice.count), tokenizer.pieces
     by_use = computed(view, near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(by_use)))
@@ -54,7 +54,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """Draw the sentence's vectors, without and with positions, on the same axes."""
+    """Draw the sentence's vectors with and without positions, on the same axes."""
     number = url_state.get(TokensChoice.background)
     points = computed(view, vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
@@ -80,7 +80,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
 
 
 def first(shown: Side) -> list[Computation[Any]]:
-    """Return the page's first view."""
+    """Return the computations of the sentence and its vectors."""
     view, side = shown.view, side_now()
     TokensChoice.enter(view)
     tokenizer = tokenizer_of(get_translator(view), side)
@@ -94,7 +94,7 @@ def first(shown: Side) -> list[Computation[Any]]:
 
 
 def draw(shown: Side) -> None:
-    """Draw a sentence's way from letters to vectors with a place."""
+    """Draw a sentence's way from letters to vectors with positions."""
     st.markdown(
         "The model never sees letters. **Choose a piece and follow it** to its number, its vector "
         "and its position."

@@ -1,4 +1,4 @@
-"""Tours: short walks through the paper, with questions to answer before the picture is shown."""
+"""Tours: short lessons on the paper, with questions to answer before seeing the picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.tours.training_views import draw_training
 
 
 def draw_tours() -> None:
-    """Draw all tours, in the paper's order."""
+    """Draw all tours in the order of the paper."""
     st.markdown(
         "Short lessons on the paper, in the pages of this app. Each stop sets the controls and asks"
         " you for a prediction; **the answer comes from the model on the left**, not from a book. "
@@ -27,7 +27,7 @@ def draw_tours() -> None:
 
 
 def draw_tour(tour: Tour, now: bool) -> None:
-    """Draw one tour of the list: its subject, its stops, and the button that starts it."""
+    """Draw a tour: its subject, stops, and Start button."""
     words, button = st.columns([3, 1], vertical_alignment="center")
     words.markdown(f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}")
     button.button(
@@ -39,7 +39,7 @@ def draw_tour(tour: Tour, now: bool) -> None:
 
 
 def whole(view: View) -> None:
-    """Draw the tours, or the stop of the tour of training."""
+    """Draw the tours, or the current stop of the tour on training."""
     now = guide.current_stop()
     if now is not None and now.tour.name == "training" and view.checkpoint:
         draw_training(view, guide.scene_of(view), now.number)

@@ -1,4 +1,4 @@
-"""Training: a toy task learned while you watch, real runs from their folders, and table 3."""
+"""Training: a toy task to watch, real runs from their folders, and table 3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ui.training.watch import draw_watch
 
 
 def draw_toy() -> None:
-    """Draw the form of a new run, or the run that the address names."""
+    """Draw the form for a new run, or the run in the URL."""
     why = refusal()
     run = JOBS.get(url_state.get(RUN))
     if run is not None:

@@ -42,7 +42,7 @@ from ui.work.results import Computation
 
 
 def draw(side: Side) -> None:
-    """Draw the chosen view; the player reruns it without being moved itself."""
+    """Draw the chosen view."""
     view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
@@ -69,10 +69,10 @@ def draw(side: Side) -> None:
 
 
 def draw_steps(view: View, trace: Trace) -> None:
-    """Draw the player, and how the translation was decoded."""
+    """Draw the player and a caption on decoding."""
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    light = "Light marks where the decoder looks while it picks the next token. "
+    light = "Light marks where the decoder looks as it picks the next token. "
     caption.caption(said_next(view.sentence) or f"{light}Step through it{also}")
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
@@ -91,25 +91,24 @@ def draw_steps(view: View, trace: Trace) -> None:
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return what the view shows first."""
+    """Return the chosen view's first computations."""
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    # The player opens at its last place, at a link's, or at the default step.
+    read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
     remember(within(place_now(side), side.trace), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
 def why_no_view(view: View) -> str | None:
-    """Return why the model cannot show the chosen view; None if it can."""
+    """Return the reason why the model cannot show the chosen view, or None."""
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
 
 def whole(view: View) -> None:
-    """Draw the opening or the view, or say why the model can show none."""
-    read_link()
+    """Draw the opening and the chosen view, or the reason why there is none."""
     chosen = url_state.get(TranslateChoice.view)
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:

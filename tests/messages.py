@@ -12,5 +12,4 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the same of a message of `ui.components.packing.deflate`."""
     return unpack(zlib.decompress(deflated, wbits=-15))

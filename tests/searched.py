@@ -49,7 +49,6 @@ class Table:
         return np.random.default_rng([self.seed, *row[0 if row[0] else 1 :]])
 
     def logits(self, sentence: int, prefix: Sequence[int]) -> torch.Tensor:
-        """Return logits [V] after a prefix without `<s>`."""
         row = (sentence, 1, *prefix)
         logits = torch.from_numpy(self.sharpness * self._drawn(row).normal(size=self.vocab)).float()
         logits[2] += self.end

@@ -64,7 +64,6 @@ def serving(
 
 
 def readiness(address: str) -> dict[str, Any]:
-    """Return what a server reports to balancers."""
     try:
         answer = urllib.request.urlopen(f"{address}/_headlight/ready", timeout=PATIENCE)
     except urllib.error.HTTPError as error:  # it is not ready

@@ -52,7 +52,6 @@ class Training:
         run(recipe(self.data, "snapshots = 4", epochs=3, save_every=4), self.whole)
 
     def do(self) -> int:
-        """Work. Returns: an exit status."""
         options = ("--resume", "--quiet", "--device", "cpu")
         data, out = str(self.data), str(self.out)
         return main(["train", f"{data}/recipe.toml", "--data", data, "--out", out, *options])
@@ -134,7 +133,6 @@ WORKS = {each.__name__: each for each in (Training, Importing, ToyTraining)}
 
 
 def _lines(file: Path) -> list[dict[str, object]]:
-    """Return the lines of a log, whose last may be cut."""
     text = file.read_text() if file.exists() else ""
     return [json.loads(line) for line in text.split("\n")[:-1]]
 

@@ -131,8 +131,6 @@ def test_operations_and_weights_are_counted_by_hand() -> None:
 
 
 def test_cuts_of_a_chart_gain_most() -> None:
-    """As the best of all binary trees, tried one by one."""
-
     def most(gains: Any, start: int, end: int) -> float:
         cuts = range(start + 1, end)
         inside = max((most(gains, start, c) + most(gains, c, end) for c in cuts), default=0)

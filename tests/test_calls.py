@@ -124,11 +124,7 @@ def figure(
     return source.figure(function(*given, **choice), function, **choice)
 
 
-@pytest.mark.parametrize(
-    ("name", "choice"),
-    CASES,
-    ids=named,
-)
+@pytest.mark.parametrize(("name", "choice"), CASES, ids=named)
 def test_the_program_of_a_figure_is_its_call(
     name: str, choice: dict[str, Any], tiny_checkpoint: Path, tiny_translator: Translator,
     trace: Trace, monkeypatch: pytest.MonkeyPatch,
@@ -147,9 +143,10 @@ def test_the_program_of_a_figure_is_its_call(
         assert where in ("layer 1, head 3; layer 2, head 1", "maximum of heads 1.3, 2.1")
     assert choice.get("display") != "grid" or where.startswith("all layers and heads")
     assert to_csv(made) and to_npz(made)
-    assert all(view.message for view in made.views)
     page = to_html(made)
-    assert (b"<img " in page) is not bool(made.views)  # a drawing only in place of views
+    messages = [view.message for view in made.views]
+    assert all(messages) and page.count(b' data-message="') == len(messages)
+    assert page.count(b"<img ") == (not messages)  # a drawing only in place of views
     assert page == headlight.show(made).html
 
 

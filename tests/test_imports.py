@@ -102,7 +102,6 @@ def floor(module: str) -> tuple[int, str]:
 
 
 def upward(house: Mapping[str, Module]) -> list[str]:
-    """Return the imports that do not run down, as readable lines."""
     return [
         f"{name} (floor {floor(name)[0]}) imports {other} (floor {floor(other)[0]})"
         for name, other in arrows(house)

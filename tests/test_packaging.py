@@ -108,7 +108,6 @@ LOCKS = ("common", "cpu", "cuda")
 
 
 def pinned(*names: str) -> dict[str, str]:
-    """Return requirements by name and version, each with the marker that it is installed under."""
     lines = (line for name in names for line in (ROOT / name).read_text("utf-8").splitlines())
     entries = (line.removesuffix(" \\") for line in lines if re.match(r"\w.*==", line))
     parted = (entry.partition(" ; ") for entry in entries)
@@ -136,7 +135,6 @@ def test_every_line_has_hashes_and_no_address(name: str) -> None:
 
 
 def test_the_image_copies_what_its_build_is_sent() -> None:
-    """The Dockerfile copies each name that `.dockerignore` lets through, and no other."""
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text("utf-8"), re.M)
     rules = (ROOT / ".dockerignore").read_text("utf-8").splitlines()[1:]
     assert (rules[0], rules[-1]) == ("*", "**/__pycache__")

@@ -28,7 +28,6 @@ BLOCKS = re.findall(r"^```(\w+) (\S+)\n(.*?)^```$", TEXT, re.M | re.S)
 
 
 def changed(text: str, lines: str) -> str:
-    """Apply a change at the one occurrence of its old lines."""
     marked = lines.splitlines(keepends=True)
     old = "".join(line[1:] for line in marked if line[0] != "+")
     assert old and text.count(old) == 1, f"{text.count(old)} places for:\n{old}"

@@ -40,8 +40,6 @@ _COMMANDS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage above it."""
-
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see --help)\n")
 
@@ -54,29 +52,29 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    for each in _COMMANDS:
-        text = (each.__doc__ or "").rstrip(".")
-        command = commands.add_parser(each.__name__.rstrip("_"), help=text[:1].lower() + text[1:])
-        add_options(command, each)
-        command.set_defaults(run=each)
+    for run in _COMMANDS:
+        text = (run.__doc__ or "").rstrip(".")
+        command = commands.add_parser(run.__name__.rstrip("_"), help=text[:1].lower() + text[1:])
+        add_options(command, run)
+        command.set_defaults(run=run)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0, 2 for bad input, 130 when interrupted."""
+    """Run one command. Returns the exit status: 0, 2 for bad input, 130 if interrupted."""
     for stream_name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, stream_name) is None:  # it was closed, as by `>&-`
+        if getattr(sys, stream_name) is None:  # closed, as by `>&-`
             setattr(sys, stream_name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
-        # One sentence must not end the run because a terminal cannot show it.
+        # A sentence that a terminal cannot show must not end the run.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         call(options.run, vars(options))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has what it wanted, as in `... | head`. Python would complain at exit.
+        # The reader stopped early, as in `... | head`. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -89,24 +87,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"python -m transformer {options.command}: {line}", file=sys.stderr)
         return BAD_INPUT
     except (ValueError, OSError) as error:
-        # What can be wrong with the input derives from ValueError here, see the errors of
-        # config, data, tokenizer, checkpoint and inputs.
+        # This project's errors about input derive from ValueError.
         ours = type(error).__module__.startswith("transformer.")
         if not ours and not isinstance(error, OSError):
             raise
-        print(f"python -m transformer {options.command}: {_one_line(error)}", file=sys.stderr)
+        line = " ".join(str(error).split())
+        if isinstance(error, OSError) and error.filename is not None:
+            line = f"{error.filename}: {error.strerror}"
+        print(f"python -m transformer {options.command}: {line}", file=sys.stderr)
         return BAD_INPUT
     return 0
 
 
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
-
-
 def _command() -> int:
-    """Run `main` in its own process, where Ctrl-C ends it in one line at any moment."""
+    """Run `main` as a process of its own, which Ctrl-C ends in one line at any moment."""
     hit = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -119,7 +113,7 @@ def _command() -> int:
     try:
         return main()
     except (Exception, KeyboardInterrupt):
-        # A compiled module whose import is interrupted raises its own kind of error.
+        # An interrupted import of a compiled module raises its own kind of error.
         if not hit:
             raise
         print("interrupted", file=sys.stderr)

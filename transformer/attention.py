@@ -15,15 +15,9 @@ from transformer.steps import KeysValues
 
 @outside_autocast
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None = None,
-    at: Context = PLAIN,
-    *,
-    causal: bool = False,
-    dropout: float = 0.0,
-) -> Tensor:
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, at: Context = PLAIN, *,
+    causal: bool = False, dropout: float = 0.0,
+) -> Tensor:  # fmt: skip
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (section 3.2.1, eq. 1).
 
     Args:
@@ -31,10 +25,10 @@ def attend(
         mask: bool, broadcastable to [B, H, T, S]; True = may attend. Every row needs one True.
         at: adds relative positions to the logits (departure: not in the paper), and offers hooks
             "scores" (before the mask) and "weights" (rows sum to 1, masked entries exactly 0,
-            before dropout). If they want neither, a fused kernel computes the same output.
-        causal: the queries are the last T of the S positions, and each sees itself and those
-            before it; combined with `mask`.
-        dropout: probability of dropping a weight (training only). Departure: not in the paper.
+            before dropout). Without such hooks, a fused kernel computes the same output.
+        causal: the queries are the last T of the S positions, and see only themselves and earlier
+            positions; combined with `mask`.
+        dropout: probability of dropping a weight in training. Departure: not in the paper.
 
     Returns: [B, H, T, d_v].
     """
@@ -53,11 +47,11 @@ def attend(
 class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V) (3.2.2).
 
-    The projections of all heads lie in one matrix each; head i owns rows i d_k .. (i+1) d_k.
+    Each matrix has the projections of all heads; head i owns rows i d_k .. (i+1) d_k.
     """
 
     def __init__(self, config: ModelConfig, n_heads: int | None = None) -> None:
-        """Args: n_heads: None is `config.n_heads`."""
+        """Args: n_heads: default `config.n_heads`."""
         super().__init__()
         self.n_heads = config.n_heads if n_heads is None else n_heads
         self.d_k = config.d_k or config.d_model // self.n_heads
@@ -70,19 +64,14 @@ class MultiHeadAttention(nn.Module):
         self.w_o = nn.Linear(self.n_heads * self.d_v, config.d_model, bias=bias)
 
     def forward(
-        self,
-        x: Tensor,
-        source: Tensor,
-        mask: Tensor | None = None,
-        at: Context = PLAIN,
-        *,
+        self, x: Tensor, source: Tensor, mask: Tensor | None = None, at: Context = PLAIN, *,
         causal: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """Attend from every position of x [B, T, d_model] to `source` [B, S, d_model].
 
         Args:
             source: x itself in self-attention, the encoder's output in cross-attention; with a
-                cache in `at`, the positions after those in the cache.
+                cache in `at`, the positions after the cached ones.
             mask, causal: see `attend`.
 
         Returns: [B, T, d_model].

@@ -1,7 +1,7 @@
 """The shape of a Transformer, as one frozen dataclass (sections 3 and 5.3, table 3).
 
-A `ModelConfig` holds everything needed to build the network and nothing about its training. It is
-validated on construction, so every config that exists can be built.
+A `ModelConfig` has everything to build the network and nothing about its training. Construction
+validates it, so every config can be built.
 """
 
 from __future__ import annotations
@@ -23,53 +23,50 @@ Tying = Literal["all", "decoder", "none"]
 
 #: Models with more parameters are refused before memory is allocated.
 MAX_PARAMETERS = 2_000_000_000
-#: Counts are below this, so that values computed from them can be printed.
+#: Counts are below this, so that derived values can be printed.
 MAX_WHOLE = 10**15
-#: Classes of distances of relative positions, as in T5 (Raffel et al. 2020, section 2.1).
+#: Limits for JSON: `[[],[],` takes 24 times its size in memory, and deep values the whole stack.
+MAX_VALUES, MAX_DEPTH = 1_000_000, 100
+#: Classes of distances for relative positions, as in T5 (Raffel et al. 2020, section 2.1).
 DISTANCE_BUCKETS = 32
 #: Largest number of the first position.
 MAX_POSITION_OFFSET = 1_000_000
-#: Key in a checkpoint's config.json: the SHA-256 of each file of the tokenizer that belongs to it.
+#: Key in a checkpoint's config.json: SHA-256 of its tokenizer files.
 TOKENIZER = "tokenizer_sha256"
 
 
 class ConfigError(ValueError):
-    """An invalid config value; the message names it and what is allowed."""
+    """An invalid config value; the message names it and the allowed values."""
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """Shape of an encoder-decoder Transformer."""
 
-    # Number of source tokens V; also the target's, unless `tgt_vocab_size` is set.
-    vocab_size: int = 37_000
-    # Number of target tokens if the vocabularies differ, else None.
-    tgt_vocab_size: int | None = None
+    vocab_size: int = 37_000  # source tokens V; also target tokens, unless `tgt_vocab_size` is set
+    tgt_vocab_size: int | None = None  # target tokens, if the vocabularies differ
     d_model: int = 512  # width of every residual stream
     n_heads: int = 8  # attention heads per layer, h in the paper
-    # The decoder's heads if they differ from the encoder's, else None.
-    n_decoder_heads: int | None = None
+    n_decoder_heads: int | None = None  # the decoder's, if they differ from the encoder's
     # Width of a head's queries and keys, and of its values; None means d_model / h.
     d_k: int | None = None
     d_v: int | None = None
     d_ff: int = 2048  # inner width of the position-wise feed-forward network
-    # The decoder's inner width if it differs from the encoder's, else None.
-    decoder_d_ff: int | None = None
+    decoder_d_ff: int | None = None  # the decoder's, if it differs from the encoder's
     n_encoder_layers: int = 6  # depth N of each stack
     n_decoder_layers: int = 6
     dropout: float = 0.1  # P_drop on sub-layer outputs and on embeddings + positions (section 5.4)
     # Dropout on attention weights in training. Departure: not in the paper's text, 0 by default.
     attention_dropout: float = 0.0
-    # Non-linearity of the feed-forward network; the paper's is ReLU.
-    activation: Activation = "relu"
+    activation: Activation = "relu"  # of the feed-forward network; the paper's is ReLU
     # "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
     norm: NormPlacement = "post"
     # Sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table beside the
-    # weights, as in files of other libraries, usually sinusoids rounded to half precision. The
-    # settings of sinusoids then give the formula that it is compared with. "relative": nothing is
-    # added to embeddings; every head of self-attention adds a trained number for each class of
-    # distances to its logits, the same in all layers of a stack. Departure: T5's (Raffel et al.
-    # 2020), after Shaw et al. (2018).
+    # weights, as in other libraries' files, usually sinusoids rounded to half precision. The
+    # sinusoid settings then describe the formula for comparison. "relative": embeddings stay
+    # unchanged; self-attention heads add a trained number to their logits for each class of
+    # distances, shared by all layers of a stack. Departure: T5's (Raffel et al. 2020), after Shaw
+    # et al. (2018).
     positions: PositionKind = "sinusoidal"
     # Sines and cosines "interleaved" as in the paper's formula, or "concatenated" (all sines, then
     # all cosines) as in several implementations.
@@ -77,18 +74,15 @@ class ModelConfig:
     # The slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or exactly 1/10000 ("endpoint"),
     # as in tensor2tensor and its successors.
     position_frequencies: PositionFrequencies = "paper"
-    # Number of the first position of sinusoids, 0 in the paper; tables always start at their first
-    # row.
-    position_offset: int = 0
-    # Rows of a learned or stored table, and the longest sequence accepted.
+    position_offset: int = 0  # number of the first position of sinusoids, 0 in the paper
+    # Rows of a learned or stored table, and the longest accepted sequence.
     max_positions: int = 1024
     # "all" shares source, target and output matrices (section 3.4), "decoder" only target and
     # output, "none" nothing.
     tie_embeddings: Tying = "all"
     scale_embedding: bool = True  # multiply embeddings by sqrt(d_model) (section 3.4)
-    # Biases on the q, k, v and output projections; the paper's equations have none.
-    attention_bias: bool = False
-    output_bias: bool = False  # a bias added to the logits
+    attention_bias: bool = False  # on q, k, v and output projections; not in the paper
+    output_bias: bool = False  # added to the logits
     layer_norm_eps: float = 1e-5  # epsilon inside LayerNorm
     # Special token ids; `bos_id` starts the decoder. It may equal `pad_id`, which the decoder then
     # reads like any other token.
@@ -96,10 +90,10 @@ class ModelConfig:
     bos_id: int = 1
     eos_id: int = 2
     unk_id: int = 3
-    suppressed_ids: tuple[int, ...] = ()  # further target ids that are never generated
+    suppressed_ids: tuple[int, ...] = ()  # other target ids that are never generated
     # Redistribute the probability of padding and `suppressed_ids` to other tokens.
     renormalise: bool = False
-    forced_eos: bool = False  # end a translation in `</s>` even if it is cut at the length limit
+    forced_eos: bool = False  # end in `</s>` even if the length limit cuts a translation
 
     def __post_init__(self) -> None:
         optional = ("tgt_vocab_size", "n_decoder_heads", "d_k", "d_v", "decoder_d_ff")
@@ -122,10 +116,8 @@ class ModelConfig:
             raise ConfigError(f"d_model={self.d_model} has no two frequencies; it needs 4")
         _require_int("position_offset", self.position_offset, minimum=0)
         if self.position_offset > MAX_POSITION_OFFSET:
-            raise ConfigError(
-                f"position_offset={self.position_offset}; "
-                f"at most {MAX_POSITION_OFFSET:,} is allowed"
-            )
+            raise ConfigError(f"position_offset={self.position_offset}; at most "
+                              f"{MAX_POSITION_OFFSET:,} is allowed")  # fmt: skip
         for name in ("dropout", "attention_dropout"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
@@ -166,7 +158,7 @@ class ModelConfig:
 
     @property
     def heads_in_words(self) -> str:
-        """The number of heads per layer, for encoder and decoder if they differ."""
+        """Number of heads per layer, for encoder and decoder if they differ."""
         if self.decoder_heads != self.n_heads:
             return f"{self.n_heads} and {self.decoder_heads} heads"
         return "1 head" if self.n_heads == 1 else f"{self.n_heads} heads"
@@ -178,7 +170,7 @@ class ModelConfig:
 
     @property
     def head_shapes(self) -> dict[AttentionKind, tuple[int, int]]:
-        """Layers, and heads of a layer, by kind of attention."""
+        """Number of layers and of heads per layer, by kind of attention."""
         decoder = self.n_decoder_layers, self.decoder_heads
         encoder = self.n_encoder_layers, self.n_heads
         return {"encoder_self": encoder, "decoder_self": decoder, "cross": decoder}
@@ -201,21 +193,16 @@ class ModelConfig:
         decoder = self.stack_parameters(
             self.n_decoder_layers, self.decoder_heads, self.decoder_inner, 2
         )
-        embedding = d * self.vocab_size
-        if self.tie_embeddings != "all":
-            embedding += d * self.target_vocab_size
-        if self.tie_embeddings == "none":
-            embedding += d * self.target_vocab_size
+        separate = {"all": 0, "decoder": 1, "none": 2}[self.tie_embeddings]
+        embedding = d * (self.vocab_size + separate * self.target_vocab_size)
         if self.positions == "learned":
             embedding += 2 * d * self.max_positions
         if self.positions == "relative":
             embedding += DISTANCE_BUCKETS * (self.n_heads + self.decoder_heads)
-        if self.output_bias:
-            embedding += self.target_vocab_size
-        return encoder + decoder + embedding
+        return encoder + decoder + embedding + self.output_bias * self.target_vocab_size
 
     def stack_parameters(self, n_layers: int, h: int, d_ff: int, n_attention: int) -> int:
-        """Parameters of a stack of layers with so many attention blocks of h heads each."""
+        """Number of parameters of a stack; each layer has `n_attention` blocks of h heads."""
         d, layer_norm = self.d_model, 2 * self.d_model
         d_k, d_v = self.d_k or d // h, self.d_v or d // h
         biases = h * (2 * d_k + d_v) + d if self.attention_bias else 0
@@ -226,7 +213,7 @@ class ModelConfig:
 
     @property
     def n_numbers(self) -> int:
-        """Number of values in a checkpoint: the parameters and stored position tables."""
+        """Number of values in a checkpoint: parameters and stored position tables."""
         tables = 2 * self.d_model * self.max_positions if self.positions == "stored" else 0
         return self.n_parameters + tables
 
@@ -240,16 +227,16 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """Build a config from untrusted values; raises `ConfigError` naming the one at fault."""
-        known = {field.name: field for field in dataclasses.fields(cls)}
+        """Build a config from untrusted values. Raises `ConfigError` naming an invalid one."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in values.items():
-            if name not in known:
-                raise ConfigError(f"unknown setting {name!r}; known: {', '.join(sorted(known))}")
-            default = known[name].default
+            if name not in fields:
+                raise ConfigError(f"unknown setting {name!r}; known: {', '.join(sorted(fields))}")
+            default = fields[name].default
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise ConfigError(f"{name}={value!r} is not true or false")
         ids = values.get("suppressed_ids", ())
-        if not isinstance(ids, list | tuple) or not all(type(each) is int for each in ids):
+        if not isinstance(ids, list | tuple) or not all(type(token) is int for token in ids):
             raise ConfigError(f"suppressed_ids={ids!r} is not a list of token ids")
         eps = values.get("layer_norm_eps", 1e-5)
         if not isinstance(eps, float) or not 0 < eps < 1:
@@ -258,14 +245,14 @@ class ModelConfig:
 
     @classmethod
     def from_json(cls, text: str) -> ModelConfig:
-        """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
+        """Parse the output of `to_json`. Raises `ConfigError` for anything else."""
         return cls.from_dict(json_settings(text))
 
 
 def json_settings(text: str) -> dict[str, Any]:
-    """Parse a JSON object with the fields of a config. Raises `ConfigError` on anything else.
+    """Parse a JSON object with a config's fields. Raises `ConfigError` for anything else.
 
-    A checkpoint's file also holds `TOKENIZER`, which is left out.
+    The key `TOKENIZER` of a checkpoint's file is omitted.
     """
     try:
         values = parse_json(text)
@@ -276,23 +263,35 @@ def json_settings(text: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != TOKENIZER}
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse strict JSON.
+def parse_json(text: str | bytes, most: int = MAX_VALUES) -> Any:
+    """Parse strict JSON in UTF-8.
 
-    Raises: `ValueError`, also for a repeated key (parsers disagree about which one counts) and for
-        nesting deeper than any config needs.
+    Args: most: values allowed; commas and brackets within strings count as well.
+
+    Raises: `ValueError`, also for a repeated key (parsers disagree on which one counts), too
+        many values, and nesting deeper than `MAX_DEPTH`.
     """
+    text = text.decode() if isinstance(text, bytes) else text
+    if sum(map(text.count, ",[{")) > most:
+        raise ValueError(f"more than {most:,} values")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        values = json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    level = [values] if isinstance(values, dict | list) else []
+    for _ in range(MAX_DEPTH + 1):
+        groups = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for group in groups for inner in group if isinstance(inner, dict | list)]
+    if level:
+        raise ValueError("nested too deeply")
+    return values
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"the key {key[:80]!r} stands there twice")
+            raise ValueError(f"the key {key[:80]!r} occurs twice")
         values[key] = value
     return values
 
@@ -304,8 +303,8 @@ def _require_int(name: str, value: object, *, minimum: int) -> None:
         raise ConfigError(f"{name}={value!r} is not a whole number of at least {minimum}")
 
 
-#: Named shapes. `base` and `big` are the paper's (table 3); `small` is the Multi30k model of
-#: Wu et al. 2021 ("Good for Misconceived Reasons"); `tiny` is for tests and quick experiments.
+#: Named shapes. `base` and `big` are the paper's (table 3); `small` is the Multi30k model of Wu et
+#: al. 2021 ("Good for Misconceived Reasons"); `tiny` is for tests and quick experiments.
 PRESETS: dict[str, ModelConfig] = {
     "base": ModelConfig(),
     "big": ModelConfig(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),

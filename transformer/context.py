@@ -1,4 +1,4 @@
-"""The context of a block in a forward pass: its hooks, cache and relative positions."""
+"""A block's context in a forward pass: hooks, cache and relative positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.steps import KeysValues, KVCache
 
 @dataclass(eq=False)
 class Context:
-    """The surroundings of a block in a forward pass.
+    """A block's context in a forward pass.
 
     `value = at("q", value)` offers a value to the hooks, which may replace it.
     """
@@ -32,7 +32,7 @@ class Context:
         return replace(self, at_layer=index)
 
     def block(self, block: Block) -> Context:
-        """Return the context of a block in this layer, or at the stack's ends."""
+        """Return the context of a block in this layer or at the ends of the stack."""
         relative = self.relative if block == "self" else None
         return replace(self, relative=relative, at_block=block)
 
@@ -41,27 +41,24 @@ class Context:
         if self.hooks is None:
             return value
         site = Site(self.stack, self.at_layer, self.at_block, name)
-        if not self.hooks.wants(site):
-            return value
-        new = self.hooks(site, value)
+        new = self.hooks(site, value) if self.hooks.wants(site) else None
         if new is None:
             return value
         shape = list(new.shape) if isinstance(new, Tensor) else type(new).__name__
         if shape != list(value.shape):
-            raise InputError(
-                f"a hook returned {shape} at {site}; it has to be {list(value.shape)}, or None"
-            )
+            expected = list(value.shape)
+            raise InputError(f"a hook returned {shape} at {site}; expected {expected} or None")
         return new
 
     def wants(self, *names: Name) -> bool:
-        """Return True if hooks want any of these values of the block."""
+        """Return True if the hooks want any of these values of the block."""
         if self.hooks is None:
             return False
         sites = (Site(self.stack, self.at_layer, self.at_block, name) for name in names)
         return any(map(self.hooks.wants, sites))
 
     def keys_values(self, project: Callable[[Tensor], KeysValues], source: Tensor) -> KeysValues:
-        """Project `source` [B, S, d_model], after the positions in the cache if there is one."""
+        """Project `source` [B, S, d_model], appending to the cache if there is one."""
         if self.cache is None:
             return project(source)
         return self.cache.update(self.at_layer, self.at_block, project, source)

@@ -1,13 +1,13 @@
-"""The two errors raised to callers, each with a one-line message."""
+"""Errors that callers handle; their messages have one line."""
 
 from __future__ import annotations
 
-#: Maximum length of a message in characters; longer ones lose their middle.
+#: Maximum length of a message in characters; longer messages lose their middle.
 _LONGEST = 600
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used; the message names the file and the fault.
+    """A checkpoint that cannot be used; the message names the file and the error.
 
     Whatever the file contains, the message is one line of bounded length.
     """
@@ -20,4 +20,4 @@ class CheckpointError(ValueError):
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message names it, its value, and what is allowed."""
+    """Input that cannot be used; the message names it, its value, and allowed values."""

@@ -1,7 +1,7 @@
 """Hooks: read or replace any value inside the model while it runs.
 
 `Transformer.encode` and `decode` take one `Hooks` object, or None. At every `Site` that the hooks
-want, the forward pass hands over the value and goes on with what comes back:
+want, they receive the value and return the one with which the forward pass continues:
 
     gates = HeadGates.of(model.config, {("cross", 1, 0): 0.0})      # ablate one head
     record = Record(matching(stack="decoder", name="hidden"))       # keep every hidden state
@@ -9,16 +9,16 @@ want, the forward pass hands over the value and goes on with what comes back:
     decoded = model.decode(tgt_in, model.encode(src, hooks=hooks), hooks=hooks)
     record[Site("decoder", 2, "cross", "hidden")]                   # [B, T, d_model]
 
-A plain function of (site, value) is a hook for every site, and one that returns None leaves the
-value as it is. As a pass begins, sites that the model does not have are refused.
+A plain function of (site, value) is a hook for every site; returning None leaves the value
+unchanged. Sites that the model lacks are refused when a pass begins.
 
-Values stay in the autograd graph, so that gradients flow through gates and records. With a cache,
-every call of `decode` visits the sites again: T is the number of new positions and keys are all
+Values stay in the autograd graph, so gradients flow through gates and records. With a cache, every
+call of `decode` visits the sites again: T is the number of new positions, and keys are those of all
 positions so far.
 
-A translator sorts its sentences into batches, drops those that are done, and gives each as many
-rows as it has hypotheses. Values given by row, in `HeadGates` and `Replace`, are those of the
-caller's sentences and follow them; `Hooks.for_rows` tells any other hook whose rows it sees.
+A translator sorts its sentences into batches, drops finished ones, and gives each one row per
+hypothesis. Row values in `HeadGates` and `Replace` belong to the caller's sentences and follow
+them; `Hooks.for_rows` tells other hooks whose rows they see.
 """
 
 from __future__ import annotations
@@ -53,41 +53,38 @@ __all__ = [
 
 
 class Hooks:
-    """Base class: reads or replaces values at the sites that it wants."""
+    """Base class of hooks, which read or replace values at the sites that they want."""
 
     def wants(self, site: Site) -> bool:
         """Return True to receive values at this site.
 
-        Attention computes its weights explicitly where "scores" or "weights" are wanted, and
-        otherwise runs PyTorch's fused kernel.
+        Attention computes explicit weights if "scores" or "weights" are wanted; otherwise it runs
+        PyTorch's fused kernel.
         """
         return True
 
     def __call__(self, site: Site, value: Tensor) -> Tensor | None:
-        """Return the value with which the forward pass continues, of the same shape.
-
-        None leaves it as it is.
+        """Return the value with which the forward pass continues, of the same shape, or None to
+        leave it unchanged.
         """
         return None
 
     def check(self, every: Sequence[Site], n_rows: int) -> None:
-        """Raise `InputError` if a model lacks what these hooks are for.
+        """Raise `InputError` if a model lacks what these hooks need.
 
-        Args:
-            every: the model's sites.
-            n_rows: of the batch, or sentences of the caller.
+        Args: every: the model's sites.  n_rows: rows of the batch, or sentences of the caller.
         """
         if not any(map(self.wants, every)):
-            layers = {each.stack: each.layer for each in every if each.layer is not None}
-            there = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
+            layers = {site.stack: site.layer for site in every if site.layer is not None}
+            stacks = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
             raise InputError(
-                f"{type(self).__name__} wants none of the sites of this model, which has {there}"
+                f"{type(self).__name__} wants none of the sites of this model, which has {stacks}"
             )
 
     def for_rows(self, sentences: Sequence[int]) -> Hooks:
         """Return the hooks for a batch whose row i belongs to the caller's sentence sentences[i].
 
-        A search calls it for every batch, and again when rows are dropped or multiplied.
+        A search calls it for every batch, and again after dropping or multiplying rows.
         """
         return self
 
@@ -105,7 +102,7 @@ class _Function(Hooks):
 
 
 def as_hooks(hook: Hook) -> Hooks:
-    """Return a hook as `Hooks`. Raises `InputError` for what is neither one nor a function."""
+    """Return a hook as `Hooks`. Raises `InputError` for anything but hooks and functions."""
     if isinstance(hook, Hooks):
         return hook
     if not callable(hook) or isinstance(hook, type):
@@ -114,50 +111,50 @@ def as_hooks(hook: Hook) -> Hooks:
 
 
 def begun(hook: Hook, every: Sequence[Site], n_rows: int) -> Hooks:
-    """Return a hook as a pass begins, once `Hooks.check` has passed."""
+    """Return a hook at the start of a pass, after `Hooks.check`."""
     hooks = as_hooks(hook)
     hooks.check(every, n_rows)
     return hooks
 
 
 class Chain(Hooks):
-    """Several hooks, each given what the one before it returned."""
+    """Several hooks; each receives the value that the previous one returned."""
 
     def __init__(self, *hooks: Hook | None) -> None:
         """Args: hooks: None is skipped."""
-        self.hooks = tuple(as_hooks(each) for each in hooks if each is not None)
+        self.hooks = tuple(as_hooks(hook) for hook in hooks if hook is not None)
 
     def wants(self, site: Site) -> bool:
         """Return True if any of the hooks does."""
-        return any(each.wants(site) for each in self.hooks)
+        return any(hook.wants(site) for hook in self.hooks)
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Return what the last of them returns."""
-        for each in self.hooks:
-            new = each(site, value) if each.wants(site) else None
+        """Return the last hook's value."""
+        for hook in self.hooks:
+            new = hook(site, value) if hook.wants(site) else None
             value = value if new is None else new
         return value
 
     def check(self, every: Sequence[Site], n_rows: int) -> None:
-        """Check each of them."""
-        for each in self.hooks:
-            each.check(every, n_rows)
+        """Check all hooks."""
+        for hook in self.hooks:
+            hook.check(every, n_rows)
 
     def for_rows(self, sentences: Sequence[int]) -> Chain:
-        """Return a chain of each one's hooks for the batch."""
-        return Chain(*(each.for_rows(sentences) for each in self.hooks))
+        """Return a chain of all hooks for the batch."""
+        return Chain(*(hook.for_rows(sentences) for hook in self.hooks))
 
 
-class Complete(Exception):  # noqa: N818 - as StopIteration, this is no error
-    """Raised by `Record(..., stop=True)` when it has every site, to end the forward pass."""
+class Complete(Exception):  # noqa: N818 - like StopIteration, it is not an error
+    """Raised by `Record(..., stop=True)` once it has every site, to end the forward pass."""
 
 
 class Record(Hooks):
-    """Keeps the values at some sites.
+    """Records the values at some sites.
 
-    `record[site]` is the latest value and `record.values[site]` the list of all, one per visit.
-    In a translator's batch `record.sentences[site]` says, for each visit, to which of the caller's
-    sentences the rows belong.
+    `record[site]` is the latest value, and `record.values[site]` lists the values of all visits. In
+    a translator's batch, `record.sentences[site]` lists, for each visit, the caller's sentences for
+    the rows.
     """
 
     def __init__(self, wanted: Wanted, *, stop: bool = False) -> None:
@@ -165,8 +162,7 @@ class Record(Hooks):
 
         Args:
             wanted: sites, or a test such as `matching` returns.
-            stop: raise `Complete` as soon as each of the `wanted` sites has been visited, so that
-                the rest of the model does not run.
+            stop: raise `Complete` after the last `wanted` site, to skip the rest of the model.
         """
         if stop and callable(wanted):
             raise TypeError("stop=True needs a collection of sites, not a test")
@@ -181,7 +177,7 @@ class Record(Hooks):
         return self._wanted(site) if callable(self._wanted) else site in self._wanted
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Keep the value and return it as it is."""
+        """Record the value and return it unchanged."""
         self.values.setdefault(site, []).append(value)
         self.sentences.setdefault(site, []).append(self._rows)
         if self._stop and not callable(self._wanted) and len(self.values) == len(self._wanted):
@@ -189,7 +185,7 @@ class Record(Hooks):
         return value
 
     def check(self, every: Sequence[Site], n_rows: int) -> None:
-        """Raise `InputError` for a site that does not exist."""
+        """Raise `InputError` for a missing site."""
         if callable(self._wanted):
             super().check(every, n_rows)
         else:
@@ -202,24 +198,24 @@ class Record(Hooks):
         return here
 
     def __getitem__(self, site: Site) -> Tensor:
-        """Return the latest value. Raises `KeyError` for a site that was not visited."""
+        """Return the latest value. Raises `KeyError` for an unvisited site."""
         return self.values[site][-1]
 
     def layers(self, kind: AttentionKind, name: Name = "weights") -> Tensor:
-        """Stack the latest values of one kind of attention over layers: [L, ...]."""
+        """Stack one attention kind's latest values over layers: [L, ...]."""
         matches = (site for site in self.values if site.kind == kind and site.name == name)
         return torch.stack([self[site] for site in sorted(matches)])
 
 
 class Replace(Hooks):
-    """Puts other values in place of some: an array of the same shape, or a function of the value.
+    """Replaces values by an array of the same shape, or by a function of the value.
 
     Equal scores become uniform weights over the keys that the mask allows:
 
         uniform = Replace({Site("decoder", 1, "cross", "scores"): torch.zeros_like})
 
-    The mask is not applied to weights again: what replaces them says itself what padding and later
-    tokens get. An array, of PyTorch or NumPy, has a row for each sentence.
+    The mask is not applied again to replaced weights: they must cover padding and later tokens
+    themselves. An array, of PyTorch or NumPy, has one row per sentence.
     """
 
     def __init__(self, values: Mapping[Site, Any | Callable[[Tensor], Tensor | None]]) -> None:
@@ -238,14 +234,14 @@ class Replace(Hooks):
         return other.to(value) if isinstance(other, Tensor) else other(value)
 
     def check(self, every: Sequence[Site], n_rows: int) -> None:
-        """Raise `InputError` for a site that does not exist, or another number of rows."""
+        """Raise `InputError` for a missing site or a different number of rows."""
         check_sites(self.values, every)
         for site, value in self.values.items():
             if isinstance(value, Tensor) and value.shape[:1] != (n_rows,):
                 raise InputError(f"{site}: a value {list(value.shape)} for {n_rows} rows")
 
     def for_rows(self, sentences: Sequence[int]) -> Replace:
-        """Return the replacement with the rows of these sentences."""
+        """Return the replacement with these sentences' rows."""
         rows = list(sentences)
         return Replace({
             site: value[rows] if isinstance(value, Tensor) else value
@@ -255,11 +251,10 @@ class Replace(Hooks):
 
 @dataclass(frozen=True, eq=False)
 class HeadGates(Hooks):
-    """Multiplies every head's output by a factor, before W_O; None is all ones.
+    """Multiplies head outputs by factors before W_O; None means all ones.
 
-    A gate of 1 changes nothing, 0 ablates the head. A table may also hold factors for every row of
-    the batch, or every sentence given to a translator, [L, B, H]; one call then tries many
-    ablations at once.
+    A gate of 1 changes nothing, and 0 ablates the head. A table may also have factors for every row
+    of the batch, or every sentence of a translator's call, [L, B, H]: many ablations at once.
     """
 
     encoder_self: Tensor | None = None  # [Le, H]
@@ -277,11 +272,11 @@ class HeadGates(Hooks):
     def of(
         cls, config: ModelConfig, factors: Mapping[tuple[AttentionKind, int, int], float]
     ) -> HeadGates:
-        """Return gates of a model that are 1 but for some heads.
+        """Return a model's gates, 1 except for some heads.
 
         Args: factors: by (kind, layer, head), 0-based.
 
-        Raises: `ValueError` for a head that does not exist.
+        Raises: `ValueError` for a missing head.
         """
         shapes = config.head_shapes
         tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
@@ -296,7 +291,7 @@ class HeadGates(Hooks):
         return cls(**{kind: tables[kind] for kind, _, _ in factors})
 
     def of_layer(self, kind: AttentionKind, layer: int) -> Tensor | None:
-        """Return the factors [H] (or [B, H]) of one attention block, or None for all ones."""
+        """Return one attention block's factors, [H] or [B, H], or None for all ones."""
         table: Tensor | None = getattr(self, kind)
         return None if table is None else table[layer]
 
@@ -305,7 +300,7 @@ class HeadGates(Hooks):
         return site.name == "heads" and site.kind in self._gated()
 
     def check(self, every: Sequence[Site], n_rows: int) -> None:
-        """Raise `InputError` for a table of other layers or rows than the model and its batch."""
+        """Raise `InputError` if a table's layers or rows differ from the model and its batch."""
         for kind in self._gated():
             n_layers = len({site.layer for site in every if site.kind == kind})
             *sizes, _ = shape = list(getattr(self, kind).shape) or [0]
@@ -316,7 +311,7 @@ class HeadGates(Hooks):
                 )
 
     def for_rows(self, sentences: Sequence[int]) -> HeadGates:
-        """Return the gates of these sentences."""
+        """Return these sentences' gates."""
         rows = list(sentences)
         tables = {kind: getattr(self, kind) for kind in self._gated()}
         return replace(self, **{
@@ -324,7 +319,7 @@ class HeadGates(Hooks):
         })  # fmt: skip
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Scale the heads' outputs [B, H, T, d_v]."""
+        """Scale head outputs [B, H, T, d_v]."""
         assert site.kind is not None and site.layer is not None
         factors = self.of_layer(site.kind, site.layer)
         assert factors is not None

@@ -16,55 +16,49 @@ from torch import Tensor, nn
 
 _Attend = TypeVar("_Attend", bound=Callable[..., Tensor])
 
-#: Queries times keys up to which training on a CPU keeps attention weights: the fused kernel's
-#: backward pass makes them again, which for short texts takes longer than reading them.
+#: Queries times keys up to which training on a CPU stores attention weights: for short texts, the
+#: fused kernel's backward pass takes longer to compute them again than to read them.
 _SHORT = 64 * 64
 
 
 def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
-    """Return which keys each query may see if the queries are the last positions (section 3.2.3).
+    """Return the keys that each query may see, if queries are the last positions (section 3.2.3).
 
-    Returns: [n_queries, n_keys] bool; a future token is False.
+    Returns: [n_queries, n_keys] bool; future tokens are False.
     """
     ones = torch.ones(n_queries, n_keys, dtype=torch.bool, device=device)
     return ones.tril(n_keys - n_queries)
 
 
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
-    """Return which tokens [B, S] may be attended to, [B, 1, 1, S]; None for all."""
+    """Return which tokens [B, S] may be attended to, as [B, 1, 1, S], or None for all."""
     padding = tokens == pad_id
-    # Without a mask the fused kernel takes its fast path. Finding out whether one is needed would
-    # wait for a GPU and break a compiled graph, so there the mask always stays.
+    # Without a mask, the fused kernel takes its fast path. Checking whether one is needed would
+    # wait for a GPU and break a compiled graph, so they always get a mask.
     always = tokens.device.type != "cpu" or torch.compiler.is_compiling()
     return ~padding[:, None, None, :] if always or bool(padding.any()) else None
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a bool mask (True = may attend) into 0 and -inf, to be added to scores."""
+    """Convert a bool mask (True = may attend) to 0 and -inf, to be added to scores."""
     return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
 def fused_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    relative: Tensor | None = None,
-    *,
-    causal: bool,
-    dropout: float,
-) -> Tensor:
-    """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights.
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, relative: Tensor | None = None, *,
+    causal: bool, dropout: float,
+) -> Tensor:  # fmt: skip
+    """Compute `transformer.attention.attend` with one PyTorch kernel, which returns no weights.
 
-    Training on short texts on a CPU goes step by step, see `_SHORT`.
+    Training on short texts on a CPU runs unfused, see `_SHORT`.
     """
     n_queries, n_keys = q.size(-2), k.size(-2)
     if causal and (mask is not None or relative is not None or n_queries != n_keys):
-        if n_queries > 1:  # a single query is the last position and sees all
+        if n_queries > 1:  # a single query is the last position and sees all keys
             ahead = causal_mask(n_queries, n_keys, q.device)
             mask = ahead if mask is None else mask & ahead
         causal = False
-    if relative is not None:  # the kernel takes one matrix for both
+    if relative is not None:  # the kernel takes one matrix for mask and relative positions
         relative = relative.to(q.dtype)
         mask = relative if mask is None else relative.masked_fill(~mask, -math.inf)
     trains = q.device.type == "cpu" and torch.is_grad_enabled() and not dropout
@@ -76,10 +70,7 @@ def fused_attention(
 
 
 def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """Unfused attention; saves weights for the backward pass.
-
-    Args: mask: bool, or added to the logits.
-    """
+    """Unfused attention, which stores weights for the backward pass. Args: mask: bool, or added."""
     logits = (q * q.size(-1) ** -0.5) @ k.mT
     if mask is not None:
         logits = logits + (additive(mask, q.dtype) if mask.dtype == torch.bool else mask)
@@ -88,9 +79,9 @@ def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Te
 
 
 def outside_autocast(attend: _Attend) -> _Attend:
-    """Run attention outside autocast: in its inputs' type, and in float32 on the CPU.
+    """Run attention outside autocast: in its inputs' type, or in float32 on the CPU.
 
-    There, the fused kernel's backward pass is ten times slower in bfloat16 than in float32.
+    On the CPU, the fused kernel's backward pass is ten times slower in bfloat16 than in float32.
     """
 
     @functools.wraps(attend)
@@ -104,20 +95,19 @@ def outside_autocast(attend: _Attend) -> _Attend:
 
 
 def in_stream(x: Tensor) -> Tensor:
-    """Cast what enters the residual stream to the type of autocast on a GPU: half the traffic."""
+    """Cast inputs of the residual stream to the autocast type on a GPU, halving the traffic."""
     if x.device.type == "cuda" and torch.is_autocast_enabled("cuda"):
         return x.to(torch.get_autocast_dtype("cuda"))
     return x
 
 
 def lookup(table: nn.Embedding, ids: Tensor, pad_id: int) -> Tensor:
-    """Rows of an embedding table, [..., d_model].
+    """Return rows of an embedding table, [..., d_model].
 
-    Compiled for a GPU, PyTorch would sum the gradients of equal tokens one after the other where
-    sums have a fixed order; its own kernel, which sorts them first, does not.
+    In code compiled for a GPU, PyTorch would sum equal tokens' gradients one after the other if
+    sums have a fixed order; its own kernel sorts the tokens first.
     """
-    compiles = ids.device.type != "cpu" and torch.compiler.is_compiling()
-    if not compiles:
+    if ids.device.type == "cpu" or not torch.compiler.is_compiling():
         rows: Tensor = table(ids)
         return rows
     apply: Callable[..., Tensor] = _Lookup.apply
@@ -137,7 +127,7 @@ class _Lookup(torch.autograd.Function):
         return _table_gradient(by_rows[0], ids, ctx.n_rows, ctx.pad_id), None, None
 
 
-# The gradient at padding is 0, so it is left out. Custom, or the compiler splits it.
+# Padding has gradient 0, so it is left out. A custom operation, or the compiler would split it.
 @torch.library.custom_op("headlight::table_gradient", mutates_args=())
 def _table_gradient(
     by_rows: torch.Tensor, ids: torch.Tensor, n_rows: int, pad_id: int
@@ -156,8 +146,8 @@ def _table_shape(
 def relu(x: Tensor) -> Tensor:
     """max(0, x) (section 3.3). Same shape and type as x."""
     if x.device.type == "cpu" and torch.compiler.is_compiling() and torch.is_grad_enabled():
-        # Compiled, `F.relu` keeps a mask of bools for the backward pass; writing it takes longer
-        # than everything else between two matrix products.
+        # Compiled, `F.relu` stores a mask for the backward pass; writing it takes longer than
+        # everything else between two matrix products.
         return (x + x.abs()) / 2
     return F.relu(x)
 
@@ -167,20 +157,20 @@ def _has_onednn() -> bool:
     """Return True if PyTorch has oneDNN's product, an operation internal to its compiler."""
     x, weight = torch.ones(2, 3), torch.ones(4, 3)
     try:
-        found = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+        result = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return bool((found == 3).all())
+    return bool((result == 3).all())
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """X W^T + b in float32 by oneDNN where possible, which is the fastest way with many rows."""
+    """X W^T + b, in float32 by oneDNN if possible, which is fastest for many rows."""
     if x.device.type == "cpu" and x.dtype == torch.float32 and _has_onednn():
         return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
     return F.linear(x, weight, bias)
 
 
-#: Dropout on a CPU takes its probability in steps of 1 / 65,536.
+#: Dropout probabilities on a CPU are multiples of 1 / 65,536.
 _STEPS = 2**16
 
 
@@ -201,16 +191,16 @@ class Dropout(nn.Module):
         return x * kept
 
 
-# A custom operation: the loops that torch.compile generates take twice as long. It has `x`
-# as an argument so that two calls are never taken for one.
+# A custom operation: torch.compile's generated loops take twice as long. The argument `x` keeps two
+# calls from being merged.
 @torch.library.custom_op("headlight::kept", mutates_args=(), device_types="cpu")
 def _kept(x: torch.Tensor, p: float) -> torch.Tensor:
-    """Draw what dropout multiplies x by: 0 with probability p, else 1 / (1 - p).
+    """Draw dropout's factors: 0 with probability p, else 1 / (1 - p).
 
-    Drawing numbers is most of the work on a CPU; one of 64 bits decides on four values.
+    On a CPU, most of the time goes into drawing numbers; one 64-bit number decides on four values.
     """
     dropped = round(p * _STEPS)
-    if dropped == _STEPS:  # no number of 16 bits
+    if dropped == _STEPS:  # beyond the range of 16 bits
         return torch.zeros_like(x, memory_format=torch.contiguous_format)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     draws = words.view(torch.int16)[: x.numel()]

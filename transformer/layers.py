@@ -1,4 +1,4 @@
-"""The layers of encoder and decoder, as in figure 1 (sections 3.1, 3.3 and 5.4)."""
+"""Encoder and decoder layers, as in figure 1 (sections 3.1, 3.3 and 5.4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position (section 3.3, eq. 2)."""
 
     def __init__(self, config: ModelConfig, d_ff: int | None = None) -> None:
-        """Args: d_ff: None is `config.d_ff`."""
+        """Args: d_ff: default `config.d_ff`."""
         super().__init__()
         d_ff = config.d_ff if d_ff is None else d_ff
         self.w_1 = nn.Linear(config.d_model, d_ff)
@@ -36,8 +36,7 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """The connection around every sub-layer: LayerNorm(x + Dropout(Sublayer(x))) (section 3.1).
 
-    With norm="pre" it is x + Dropout(Sublayer(LayerNorm(x))). Departure: not in the paper, but how
-    most later models are built.
+    With norm="pre" it is x + Dropout(Sublayer(LayerNorm(x))). Departure: as in most later models.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -74,7 +73,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder, then feed-forward."""
+    """Masked self-attention, cross-attention to the encoder's output, then feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

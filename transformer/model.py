@@ -17,7 +17,7 @@ from transformer.positions import RelativePositions, make_positions
 from transformer.steps import KVCache
 from transformer.types import AttentionKind
 
-#: Gains of the matrices inside the residual branches, by name; 1 for all others.
+#: Initial gains of matrices inside the residual branches, by name; 1 for all others.
 GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
 
 
@@ -26,9 +26,8 @@ class Encoded:
     """The encoder's result."""
 
     memory: Tensor  # [B, S, d_model]
-    # [B, 1, 1, S] bool, True = may be attended to; None if no source is padded.
-    src_mask: Tensor | None
-    attention: Tensor | None = None  # the maps [Le, B, H, S, S], or None if they were not requested
+    src_mask: Tensor | None  # [B, 1, 1, S] bool, True = may be attended to; None without padding
+    attention: Tensor | None = None  # maps [Le, B, H, S, S], if requested
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +35,17 @@ class Decoded:
     """The decoder's result."""
 
     hidden: Tensor  # [B, T, d_model]
-    # The maps, or None if they were not requested.
-    self_attention: Tensor | None = None  # [Ld, B, H, T, T']; T' counts the cached prefix too
+    # Maps, if requested; T' includes the cached prefix.
+    self_attention: Tensor | None = None  # [Ld, B, H, T, T']
     cross_attention: Tensor | None = None  # [Ld, B, H, T, S]
 
 
 class Transformer(nn.Module):
     """The whole model: tokens in, logits over the next target token out.
 
-    Padding (config.pad_id) may stand at the end of a source or target row only. A padded source
-    token is never attended to; a padded target position yields values that mean nothing and that
-    no real position can see, since it comes after all of them.
+    Padding (config.pad_id) may only stand at the end of a source or target row. Padded source
+    tokens are never attended to. Padded target positions yield meaningless values, which no real
+    position sees, since all come before them.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -68,7 +67,7 @@ class Transformer(nn.Module):
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         pre = config.norm == "pre"
-        # Pre-norm leaves the last residual sum unnormalised, so each stack ends in one more norm.
+        # Pre-norm leaves the last residual sum unnormalised, so both stacks end in another norm.
         self.encoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
         self.dropout = Dropout(config.dropout)
@@ -78,7 +77,7 @@ class Transformer(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """Number of trainable parameters, shared ones counted once."""
+        """Number of trainable parameters, counting shared ones once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
@@ -86,11 +85,11 @@ class Transformer(nn.Module):
         return self.logits(self.hidden(src, tgt_in, hooks))
 
     def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
-        """The states before the last projection: [B, S] and [B, T] to [B, T, d_model]."""
+        """States before the last projection: [B, S] and [B, T] to [B, T, d_model]."""
         return self.decode(tgt_in, self.encode(src, hooks=hooks), hooks=hooks).hidden
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """Return the block that makes the maps of one kind in a layer."""
+        """Return the attention block for one kind of maps in a layer."""
         stack = self.encoder if kind == "encoder_self" else self.decoder
         name = "cross_attention" if kind == "cross" else "self_attention"
         block: MultiHeadAttention = getattr(stack[layer], name)
@@ -103,10 +102,10 @@ class Transformer(nn.Module):
 
         Args:
             src: [B, S] token ids, padded at the end.
-            hooks: read or replace values on the way; see `transformer.hooks`.
-            need_weights: also return every attention map.
+            hooks: read or replace values in the model; see `transformer.hooks`.
+            need_weights: also return all attention maps.
 
-        Raises: `InputError` for hooks on what the model does not have.
+        Raises: `InputError` for hooks on something that the model lacks.
         """
         hooks = None if hooks is None else begun(hooks, sites(self.config), len(src))
         maps = Record(matching(name="weights")) if need_weights else None
@@ -121,21 +120,16 @@ class Transformer(nn.Module):
         return Encoded(memory, src_mask, None if maps is None else maps.layers("encoder_self"))
 
     def decode(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        *,
-        cache: KVCache | None = None,
-        hooks: Hook | None = None,
-        need_weights: bool = False,
-    ) -> Decoded:
-        """Read target tokens, each position seeing those up to itself and the whole source.
+        self, tgt_in: Tensor, encoded: Encoded, *, cache: KVCache | None = None,
+        hooks: Hook | None = None, need_weights: bool = False,
+    ) -> Decoded:  # fmt: skip
+        """Read target tokens; positions see themselves, earlier positions and the whole source.
 
         Args:
-            tgt_in: [B, T] token ids: all of the decoder's input, or with a `cache` what follows
-                the cached positions.
+            tgt_in: [B, T] token ids: the decoder's whole input or, with a `cache`, what follows the
+                cached positions.
             encoded: from `encode`.
-            cache: extended in place with the new positions; starts as `KVCache()`.
+            cache: starts as `KVCache()`; new positions are appended.
             hooks, need_weights: see `encode`.
         """
         hooks = None if hooks is None else begun(hooks, sites(self.config), len(tgt_in))
@@ -158,9 +152,9 @@ class Transformer(nn.Module):
         return output
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
-        """Return relative positions, which are added to the logits: [1, H, queries, keys].
+        """Return relative positions, to be added to logits: [1, H, queries, keys].
 
-        None in cross-attention and without relative positions. The queries are the last positions.
+        Returns None for cross-attention or without them. The queries are the last positions.
         """
         if self.config.positions != "relative" or kind == "cross":
             return None
@@ -189,8 +183,8 @@ class Transformer(nn.Module):
 def initialise(model: nn.Module, d_model: int) -> None:
     """Set Xavier-uniform matrices, smaller in the branches; embeddings of unit norm; zero biases.
 
-    Departure: with plain Xavier a post-norm encoder at these learning rates makes all positions
-    alike within an epoch, and cross-attention stays uniform. Branches that begin smaller than the
+    Departure: with plain Xavier, a post-norm encoder at these learning rates makes all positions
+    alike within an epoch, and cross-attention stays uniform. Branches that start smaller than the
     residual stream prevent that.
     """
     for name, module in model.named_modules():

@@ -15,7 +15,7 @@ from transformer.config import (
     PositionLayout,
 )
 
-#: From this distance on, relative positions tell nothing apart.
+#: Relative positions do not distinguish distances from here on.
 FURTHEST = 128
 
 
@@ -23,8 +23,8 @@ def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> T
     """Return the d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
 
     Args:
-        which: "endpoint" is 10000^(-2i / (d_model - 2)). Departure: that is how tensor2tensor, the
-            code behind the paper, has them.
+        which: "endpoint" is 10000^(-2i / (d_model - 2)). Departure: as in tensor2tensor, the code
+            behind the paper.
 
     Returns: [d_model / 2], float64, from 1 down to almost (with "endpoint", exactly) 1 / 10000.
     """
@@ -38,24 +38,20 @@ def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> T
 
 
 def sinusoidal(
-    n_positions: int,
-    d_model: int,
-    *,
-    start: int = 0,
-    layout: PositionLayout = "interleaved",
+    n_positions: int, d_model: int, *, start: int = 0, layout: PositionLayout = "interleaved",
     frequencies: PositionFrequencies = "paper",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """PE(pos, 2i) = sin(pos w_i), PE(pos, 2i+1) = cos(pos w_i) with w_i = 10000^(-2i / d_model).
 
     Args:
         n_positions: rows, for positions start .. start + n_positions - 1.
         d_model: columns; even.
-        start: first position. Any integer: the formula has no longest length.
+        start: first position; any integer, as the formula has no longest length.
         layout: "interleaved" (the paper's) or "concatenated": all sines, then all cosines.
         frequencies: see `angular_frequencies`.
 
-    Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since
-        float32 angles lose digits at large positions. On the meta device: the shape alone.
+    Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since float32
+        angles lose digits at large positions. On the meta device, only the shape.
     """
     table = torch.empty(n_positions, d_model, dtype=torch.float32)
     if table.is_meta:
@@ -70,7 +66,7 @@ def sinusoidal(
 
 
 def pair_columns(d_model: int, layout: PositionLayout) -> Tensor:
-    """Return the dimensions of each pair's sine and cosine: [d_model / 2, 2], int64."""
+    """Return the columns of each pair's sine and cosine: [d_model / 2, 2], int64."""
     columns = torch.arange(d_model)
     return columns.view(2, -1).T if layout == "concatenated" else columns.view(-1, 2)
 
@@ -78,7 +74,7 @@ def pair_columns(d_model: int, layout: PositionLayout) -> Tensor:
 def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved") -> Tensor:
     """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos (section 3.5, last paragraph).
 
-    M_k turns each (sin, cos) pair by the angle k w_i, so it depends on the distance k alone.
+    M_k rotates each (sin, cos) pair by the angle k w_i, so it depends only on the distance k.
 
     Returns: [d_model, d_model], float64, block-diagonal rotations (in the interleaved layout).
     """
@@ -120,10 +116,8 @@ class TablePositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
         if start + length > self.table.size(0):
-            raise ValueError(
-                f"position {start + length} lies beyond the {self.table.size(0)} {self.kind} "
-                "positions"
-            )
+            n = self.table.size(0)
+            raise ValueError(f"position {start + length} exceeds the {n} {self.kind} positions")
         return self.table[start : start + length]
 
 
@@ -139,22 +133,22 @@ class LearnedPositions(TablePositions):
 
 
 class StoredPositions(TablePositions):
-    """Fixed vectors that came with the weights. No parameters, so table 3 does not count them.
+    """Fixed vectors loaded with the weights; not parameters, so table 3 does not count them.
 
-    Departure: the paper's are computed. A library that stores its sinusoids in half precision
-    computes with the rounded ones, so the formula would not reproduce its attention.
+    Departure: the paper computes them. A library that stores its sinusoids in half precision
+    computes with rounded values, so the formula would not reproduce its attention.
     """
 
     kind = "stored"
 
     def __init__(self, table: Tensor) -> None:
-        """Args: table: [n, d_model]; the formula's, until a checkpoint's is loaded."""
+        """Args: table: [n, d_model]; the formula's until a checkpoint is loaded."""
         super().__init__()
         self.register_buffer("table", table)
 
 
 class NoPositions(nn.Module):
-    """Nothing is added to embeddings; the order comes from `RelativePositions`."""
+    """No encodings added to embeddings; the order comes from `RelativePositions`."""
 
     nothing: Tensor
 
@@ -168,14 +162,14 @@ class NoPositions(nn.Module):
 
 
 class ShiftedPositions(nn.Module):
-    """Positional encodings, counted from a later position."""
+    """Positional encodings that start at a later position."""
 
     def __init__(self, positions: nn.Module, shift: int) -> None:
         super().__init__()
         self.positions, self.shift = positions, shift
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Encodings of positions start + shift on. Returns: [length, d_model]."""
+        """Encodings from position start + shift on. Returns: [length, d_model]."""
         encodings: Tensor = self.positions(start + self.shift, length)
         return encodings
 
@@ -183,11 +177,11 @@ class ShiftedPositions(nn.Module):
 def distance_buckets(distances: Tensor, *, causal: bool) -> Tensor:
     """Return the class of each distance, key position minus query position.
 
-    Half of the classes hold one distance each; the others grow evenly in the distance's logarithm
-    up to `FURTHEST`, and the last holds all beyond. Of a stack that sees both directions, each has
-    half of them; in a causal one, keys ahead of the query count as distance 0.
+    Half of the classes hold one distance each; the rest grow evenly in the logarithm of the
+    distance up to `FURTHEST`, and the last holds all greater distances. In a bidirectional stack,
+    each direction has half of the classes; in a causal one, later keys count as distance 0.
 
-    Source: Raffel et al. (2020), section 2.1, and the code published with it.
+    Source: Raffel et al. (2020), section 2.1, and its published code.
 
     Returns: int64, 0 to `DISTANCE_BUCKETS` - 1, of the same shape.
     """
@@ -204,19 +198,19 @@ def distance_buckets(distances: Tensor, *, causal: bool) -> Tensor:
 
 
 class RelativePositions(nn.Module):
-    """A number for every class of distances and every head, added to the logits of self-attention.
+    """A number for every class of distances and every head, added to self-attention logits.
 
-    One module serves all layers of a stack.
+    All layers of a stack share one module.
     """
 
     def __init__(self, n_heads: int, *, causal: bool) -> None:
-        """Args: causal: whether queries see earlier positions only."""
+        """Args: causal: True if queries see only earlier positions."""
         super().__init__()
         self.causal = causal
         self.table = nn.Parameter(torch.zeros(DISTANCE_BUCKETS, n_heads))
 
     def forward(self, n_queries: int, n_keys: int) -> Tensor:
-        """Return the numbers [1, H, n_queries, n_keys] if the queries are the last positions."""
+        """Return the numbers [1, H, n_queries, n_keys]; the queries are the last positions."""
         keys = torch.arange(n_keys, device=self.table.device)
         distances = keys - keys[n_keys - n_queries :, None]
         buckets = distance_buckets(distances, causal=self.causal)
@@ -225,13 +219,11 @@ class RelativePositions(nn.Module):
 
 def sinusoids(config: ModelConfig, n_positions: int | None = None) -> Tensor:
     """Return the sinusoids of a config's size, layout and numbering: [max_positions, d_model]."""
+    n = config.max_positions if n_positions is None else n_positions
     return sinusoidal(
-        config.max_positions if n_positions is None else n_positions,
-        config.d_model,
-        start=config.position_offset,
-        layout=config.position_layout,
+        n, config.d_model, start=config.position_offset, layout=config.position_layout,
         frequencies=config.position_frequencies,
-    )
+    )  # fmt: skip
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions | NoPositions:

@@ -1,4 +1,4 @@
-"""Sites: the places in a model whose values hooks may read and write."""
+"""Sites: places in a model where hooks may read and write values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Name = Literal[
     "input", "q", "k", "v", "scores", "weights", "heads", "inner", "output", "hidden",
 ]  # fmt: skip
 
-#: The blocks of a layer, in their order.
+#: A layer's blocks, in order.
 BLOCKS: dict[Stack, tuple[Literal["self", "cross", "feed_forward"], ...]] = {
     "encoder": ("self", "feed_forward"),
     "decoder": ("self", "cross", "feed_forward"),
@@ -29,28 +29,27 @@ _FEED_FORWARD: tuple[Name, ...] = ("input", "inner", "output", "hidden")
 
 
 class Site(NamedTuple):
-    """A place in the model that hooks may read and write.
+    """A place in the model where hooks may read and write a value.
 
     Attributes:
         stack: "encoder" or "decoder".
         layer: 0-based; None for the blocks "embedding" and "final".
         block: "embedding", "self", "cross" (decoder only), "feed_forward" or "final".
-        name: which value, in the order in which a block visits them:
+        name: the value, listed in the order in which a block visits them:
 
             input    [B, T, d_model]  what the block reads: the residual stream, after LayerNorm in
                                       a pre-norm model
             q        [B, H, T, d_k]   queries (attention only, as are the next five)
             k        [B, H, S, d_k]   keys
             v        [B, H, S, d_v]   values
-            scores   [B, H, T, S]     q k^T / sqrt(d_k), before the mask, with what relative
-                                      positions add
+            scores   [B, H, T, S]     q k^T / sqrt(d_k) plus relative positions, before the mask
             weights  [B, H, T, S]     their softmax under the mask, before dropout
-            heads    [B, H, T, d_v]   the heads' outputs, before W_O
-            inner    [B, T, d_ff]     the activations (feed-forward only)
-            output   [B, T, d_model]  what the block adds to the residual stream, before dropout
-            hidden   [B, T, d_model]  the residual stream behind the block, after LayerNorm in a
-                                      post-norm model; the only value of "embedding" (what enters
-                                      the first layer) and "final" (what leaves the stack)
+            heads    [B, H, T, d_v]   head outputs, before W_O
+            inner    [B, T, d_ff]     activations (feed-forward only)
+            output   [B, T, d_model]  the addition to the residual stream, before dropout
+            hidden   [B, T, d_model]  the residual stream after the block, and after LayerNorm in a
+                                      post-norm model; the only value of "embedding" (the first
+                                      layer's input) and "final" (the stack's output)
     """
 
     stack: Stack
@@ -60,13 +59,13 @@ class Site(NamedTuple):
 
     @classmethod
     def of(cls, kind: AttentionKind, layer: int, name: Name) -> Site:
-        """Return a site of the attention block that makes the maps of one kind."""
+        """Return a site of the attention block for one kind of maps."""
         stack: Stack = "encoder" if checked_kind(kind) == "encoder_self" else "decoder"
         return cls(stack, layer, "cross" if kind == "cross" else "self", name)
 
     @property
     def kind(self) -> AttentionKind | None:
-        """The kind of attention of this block, or None if it has none."""
+        """The block's kind of attention, or None."""
         if self.block == "self":
             return "encoder_self" if self.stack == "encoder" else "decoder_self"
         return "cross" if self.block == "cross" else None
@@ -74,50 +73,44 @@ class Site(NamedTuple):
 
 @lru_cache(maxsize=64)
 def sites(config: ModelConfig) -> tuple[Site, ...]:
-    """Every site of a model, in the order in which `encode` and then `decode` visit them."""
+    """Return all sites of a model, in the order in which `encode`, then `decode` visit them."""
     depths = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
-    found = []
+    result = []
     for stack in get_args(Stack):
-        found.append(Site(stack, None, "embedding", "hidden"))
-        found += [
+        result.append(Site(stack, None, "embedding", "hidden"))
+        result += [
             Site(stack, layer, block, name)
             for layer in range(depths[stack])
             for block in BLOCKS[stack]
             for name in (_FEED_FORWARD if block == "feed_forward" else _ATTENTION)
         ]
-        found.append(Site(stack, None, "final", "hidden"))
-    return tuple(found)
+        result.append(Site(stack, None, "final", "hidden"))
+    return tuple(result)
 
 
 Wanted = Collection[Site] | Callable[[Site], bool]
 
 
 def matching(
-    *,
-    stack: Stack | None = None,
-    layer: int | None = None,
-    block: Block | None = None,
+    *, stack: Stack | None = None, layer: int | None = None, block: Block | None = None,
     name: Name | None = None,
-) -> Callable[[Site], bool]:
-    """Return a test for sites that have all the given fields.
-
-    Raises: `InputError` for a stack, block or name that no site has.
-    """
+) -> Callable[[Site], bool]:  # fmt: skip
+    """Return a test for sites with these fields. Raises `InputError` for unknown values."""
     for value, kind in ((stack, Stack), (block, Block), (name, Name)):
         if value is not None and value not in get_args(kind):
             raise InputError(f"{value!r} is not one of: {', '.join(get_args(kind))}")
-    given = {"stack": stack, "layer": layer, "block": block, "name": name}
-    fields = {field: value for field, value in given.items() if value is not None}
+    fields = {"stack": stack, "layer": layer, "block": block, "name": name}
+    fields = {field: value for field, value in fields.items() if value is not None}
     return lambda site: all(getattr(site, field) == value for field, value in fields.items())
 
 
-def check_sites(asked: Collection[Site], every: Sequence[Site]) -> None:
-    """Raise `InputError` for a site that a model does not have: its name, and what there is."""
-    for site in asked:
+def check_sites(requested: Collection[Site], every: Sequence[Site]) -> None:
+    """Raise `InputError` for a site that a model lacks, naming it and the alternatives."""
+    for wrong in [site for site in requested if site not in every]:
         rest = every
-        for field, value in zip(Site._fields, site, strict=True):
-            there = dict.fromkeys(getattr(each, field) for each in rest)
-            if value not in there:
-                names = ", ".join(map(repr, there))
-                raise InputError(f"{site} does not exist: {field} is one of {names} there")
-            rest = [each for each in rest if getattr(each, field) == value]
+        for field, value in zip(Site._fields, wrong, strict=True):
+            choices = dict.fromkeys(getattr(site, field) for site in rest)
+            if value not in choices:
+                names = ", ".join(map(repr, choices))
+                raise InputError(f"{wrong} does not exist: {field} is one of {names} there")
+            rest = [site for site in rest if getattr(site, field) == value]

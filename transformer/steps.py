@@ -1,7 +1,4 @@
-"""Decoding step by step: the key-value cache, and the function that a search calls.
-
-With the cache, no position is projected twice.
-"""
+"""Step-by-step decoding: the key-value cache, and the step function that a search calls."""
 
 from __future__ import annotations
 
@@ -14,28 +11,24 @@ from torch import Tensor
 
 
 class KeysValues(NamedTuple):
-    """Projected keys [B, H, S, d_k] and values [B, H, S, d_v] of one attention block."""
+    """One attention block's projected keys [B, H, S, d_k] and values [B, H, S, d_v]."""
 
     k: Tensor
     v: Tensor
 
 
 class KVCache:
-    """Keys and values of a stack's attention blocks, extended by every forward pass."""
+    """Keys and values of a stack's attention blocks; every forward pass extends them."""
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int | None, str], KeysValues] = {}
 
     def update(
-        self,
-        layer: int | None,
-        block: str,
-        project: Callable[[Tensor], KeysValues],
-        source: Tensor,
+        self, layer: int | None, block: str, project: Callable[[Tensor], KeysValues], source: Tensor
     ) -> KeysValues:
         """Return a block's keys and values at all positions so far.
 
-        Self-attention appends keys and values of `source`; the "cross" block reads its source once.
+        Self-attention appends those for `source`; the "cross" block reads its source once.
         """
         earlier = self._blocks.get((layer, block))
         if earlier is not None and block == "cross":
@@ -54,32 +47,30 @@ class KVCache:
         return 0 if first is None else first.k.size(2)
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` [B'] (indices into the batch, repeats allowed), in that order."""
+        """Keep `rows` [B'] (batch indices, may repeat), in that order."""
         for place, cached in self._blocks.items():
-            self._blocks[place] = KeysValues(*(each[rows] for each in cached))
+            self._blocks[place] = KeysValues(cached.k[rows], cached.v[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class StepOutput:
-    """A step function's result for R rows that have read t tokens each."""
+    """A step function's result for R rows that have read t tokens."""
 
-    # [R, V], unnormalised log-probabilities of the next token; or an iterator over blocks of its
-    # rows, consumed before the next step.
+    # [R, V], unnormalised log-probabilities of the next token; or an iterator over blocks of rows,
+    # to be consumed before the next step.
     logits: Tensor | Iterable[Tensor]
-    # [Ld, R, H, t], attention of the newest position onto the prefix, or None.
-    decoder_self: Tensor | None = None
-    cross: Tensor | None = None  # [Ld, R, H, S], its attention onto the source, or None
+    decoder_self: Tensor | None = None  # [Ld, R, H, t], the newest position's attention to prefixes
+    cross: Tensor | None = None  # [Ld, R, H, S], and to the source
 
 
 class StepFunction(Protocol):
-    """The model, as the search sees it: it remembers the rows between calls."""
+    """The model as the search sees it; it remembers rows between calls."""
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """Read one more token per row and score the next one.
 
         Args:
-            tokens: [R], the newest token of each row; at the first call, `<s>` for each sentence.
-            parents: [R], the row of the previous call that each row continues; None if row i
-                continues row i. Rows of one sentence stay side by side, and sentences keep
-                their order.
+            tokens: [R], the rows' newest tokens; at the first call, `<s>` for each sentence.
+            parents: [R], the rows of the previous call that rows continue; None if row i continues
+                row i. A sentence's rows stay side by side, and sentences keep their order.
         """

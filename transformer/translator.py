@@ -1,4 +1,4 @@
-"""`Translator`: a checkpoint and its tokenizer on a device, to translate with and look into."""
+"""`Translator`: a checkpoint and its tokenizer on a device, for translation and inspection."""
 
 from __future__ import annotations
 
@@ -49,46 +49,38 @@ class Translator:
     It keeps no state between calls, so threads may share it.
 
     Packed copies of the model's weights make it fast (`transformer.execution`). Every call checks,
-    in microseconds, whether they still say what `model` says:
+    in microseconds, that they still match `model`:
 
-    - If weights were written to or exchanged (by an optimiser, `load_state_dict`, in-place
-      operations), they are packed again first. Only writes through `weight.data` go unnoticed,
-      since PyTorch does not count them; call `repack` after those.
-    - If a module has forward hooks, or was exchanged for one of another class (adapters,
-      parametrisations), the model itself runs instead, so that hooks fire and every module counts.
-      So it does for `hooks` of this project (`transformer.hooks`), which see more and are cheaper
-      to write. Results are the same up to rounding, at two to five times the time.
+    - If weights were written or replaced (by an optimiser, `load_state_dict`, in-place operations),
+      they are packed again first. Only writes through `weight.data` go unnoticed, since PyTorch
+      does not count them; call `repack` after those.
+    - If a module has forward hooks or was replaced by another class (adapters, parametrisations),
+      the model itself runs instead, so that hooks fire and every module counts. The same holds for
+      this project's `hooks` (`transformer.hooks`), which see more and are cheaper to write. Results
+      are the same up to rounding, at two to five times the time.
     """
 
     kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS  # of the maps in a trace
 
     def __init__(
-        self,
-        model: Transformer,
-        tokenizer: Tokenizer,
-        *,
-        device: Device = "auto",
-        name: str = "model",
-        path: Path | None = None,
-        max_tokens: int = 512,
-        decoding: Decoding = PAPER_DECODING,
-        extra_length: int = EXTRA_LENGTH,
+        self, model: Transformer, tokenizer: Tokenizer, *, device: Device = "auto",
+        name: str = "model", path: Path | None = None, max_tokens: int = 512,
+        decoding: Decoding = PAPER_DECODING, extra_length: int = EXTRA_LENGTH,
         follow_grammar: bool = True,
-    ) -> None:
-        """Make a translator.
+    ) -> None:  # fmt: skip
+        """Create a translator.
 
         Args:
-            max_tokens: longest source and longest translation, `</s>` included.
-            decoding: the beam size, alpha and rule of calls that leave them out.
-            extra_length: how much longer than its source a translation may be, unless a call says
-                otherwise.
-            follow_grammar: a model that writes trees writes nothing but trees of its source.
+            max_tokens: longest source and longest translation, including `</s>`.
+            decoding: default beam size, alpha and rule.
+            extra_length: default number of tokens by which a translation may exceed its source.
+            follow_grammar: restrict a parser to trees of its source.
         """
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.edits: tuple[Edit, ...] = ()
-        self._original: Translator | None = None  # of an edited one
-        self.means: Means | None = None  # of heads that `mean` replaces, in an edited one
+        self._original: Translator | None = None  # of an edited translator
+        self.means: Means | None = None  # head means for `mean`, in an edited translator
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
@@ -104,8 +96,7 @@ class Translator:
     ) -> Translator:
         """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
-        Raises: `CheckpointError` naming the file and what is wrong, `InputError` for a device
-            that does not exist.
+        Raises: `CheckpointError` naming the file and the error, `InputError` for a missing device.
         """
         resolve_device(device)  # before the weights are read
         return cls.from_checkpoint(load_checkpoint(path), device, max_tokens)
@@ -114,25 +105,21 @@ class Translator:
     def from_checkpoint(
         cls, checkpoint: Checkpoint, device: Device = "auto", max_tokens: int = 512
     ) -> Translator:
-        """Make a translator of a checkpoint in memory."""
+        """Create a translator from a checkpoint in memory."""
         return cls(
-            checkpoint.model,
-            checkpoint.tokenizer,
-            device=device,
-            name=checkpoint.name,
-            path=checkpoint.path,
-            max_tokens=max_tokens,
+            checkpoint.model, checkpoint.tokenizer, device=device, name=checkpoint.name,
+            path=checkpoint.path, max_tokens=max_tokens,
             decoding=default_decoding(checkpoint.metrics),
             extra_length=default_extra_length(checkpoint.metrics),
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_module(cls, model: Transformer, tokenizer: Tokenizer, **options: Any) -> Translator:
-        """Make a translator of a model in memory, which is put on the device and in `eval` mode.
+        """Create a translator from a model in memory, which moves to the device and `eval` mode.
 
         Args: options: see `Translator(...)`; for example `device`, `name` and `decoding`.
 
-        Raises: `CheckpointError` for a tokenizer of another model, `InputError` for another class.
+        Raises: `CheckpointError` for another model's tokenizer, `InputError` for another class.
         """
         if not isinstance(model, Transformer):
             raise InputError(
@@ -145,16 +132,15 @@ class Translator:
     def edited(
         self, *edits: str | Edit, means: Means | None = None, sentences: Sequence[str] = ()
     ) -> Translator:
-        """Return a translator of the edited model; this one stays as it is.
+        """Return a translator for the edited model; this one stays unchanged.
 
             translator.edited("off cross.3.5", "cut cross k2").translate(["The cat sleeps."])
 
         Args:
             edits: see `transformer.edits.language`; added to this translator's.
-            means: what `mean` puts in the place of heads, from `head_means`; by default what the
-                checkpoint's means.npz has.
-            sentences: instead of `means`: the heads' means are those over these sentences and
-                this model's own translations of them.
+            means: head outputs for `mean`, from `head_means`; default: the checkpoint's means.npz.
+            sentences: instead of `means`: average head outputs over these sentences and this
+                model's own translations of them.
 
         Raises: `InputError` for an edit that the model cannot take.
         """
@@ -162,8 +148,8 @@ class Translator:
         means = means or self.means
         if sentences:
             own = original.traces(sentences, 1, top_k=1, maps=False)
-            means = head_means(original.model, [(each.src_ids, each.tgt_ids) for each in own])
-        elif means is None and self.path and any(each.verb == "mean" for each in chosen):
+            means = head_means(original.model, [(trace.src_ids, trace.tgt_ids) for trace in own])
+        elif means is None and self.path and any(edit.verb == "mean" for edit in chosen):
             means = read_means(ModelRef.of(self.path), self.config)
         new = copy.copy(original)
         new.edits, new._original, new.means = chosen, original, means
@@ -177,7 +163,7 @@ class Translator:
         return new
 
     def repack(self) -> None:
-        """Repack the weights after a write that PyTorch does not track."""
+        """Pack the weights again after a write that PyTorch does not track."""
         self._batches.executions.repack()
 
     def lacks(self, ability: Ability) -> str | None:
@@ -187,12 +173,12 @@ class Translator:
     def tokenize(self, sentence: str) -> Tokenized:
         """Split a sentence into pieces, without running the model; a blank one has none.
 
-        Raises: `InputError` for more characters or tokens than allowed.
+        Raises: `InputError` for too many characters or tokens.
         """
         return self._reader.tokenize(sentence)
 
     def tokenize_target(self, text: str) -> Tokenized:
-        """Split a text in the target language into pieces. Raises `InputError` like `tokenize`."""
+        """Split a target-language text into pieces. Raises `InputError` like `tokenize`."""
         return self._reader.tokenize(text, self.tokenizer.target)
 
     def read(self, sentence: str | Ids) -> Source:
@@ -205,34 +191,27 @@ class Translator:
         return Pair(self.read(sentence).ids, (self.config.bos_id, *ids[:-1]), ids)
 
     def translate(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_translated: Progress | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, *, edits: Edits = (), hooks: Hook | None = None,
+        on_translated: Progress | None = None, **options: Unpack[SearchOptions],
+    ) -> list[Translation]:  # fmt: skip
         """Translate sentences by beam search (section 6.1); `beam_size=1` is greedy.
 
         Args:
-            sentences: any number, in any order, each as text or source token ids; sentences of
-                similar length share a batch. A blank one gives an empty translation.
-            beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
+            sentences: texts or source token ids, in any number and order; sentences of similar
+                length share a batch. A blank one gives an empty translation.
+            beam_size, alpha: number of hypotheses and exponent of the length penalty; None is the
                 checkpoint's default (`decoding`), and a beam of 1 for sampling.
-            edits: what is taken out of the model for this call, see `edited`.
-            hooks: read or replace values inside the model (`transformer.hooks`). In a batch they
-                see the rows of all its sentences; what is given by row has one for each of
-                `sentences`, in their order.
-            on_translated: called with (sentences done, sentences in all) after each batch.
+            edits: changes to the model for this call, see `edited`.
+            hooks: read or replace values inside the model (`transformer.hooks`). In a batch, they
+                see the rows of all its sentences; row values follow the order of `sentences`.
+            on_translated: called with (sentences done, all sentences) after each batch.
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
                 `transformer.search.request.SearchOptions`.
 
         Returns: one translation per sentence, in order.
 
-        Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
+        Raises: `InputError` for an invalid sentence (counted from 1) or setting, before any work.
         """
         of = self._with(edits)
         request = of._request(beam_size, alpha, options)
@@ -242,38 +221,29 @@ class Translator:
         return of._batches.translate(sources, request, hooks, on_translated)
 
     def score(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids],
-        alpha: float | None = None,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_scored: Progress | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
-        """Return given translations with the log-probabilities of their tokens, without attention.
+        self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids],
+        alpha: float | None = None, *, edits: Edits = (), hooks: Hook | None = None,
+        on_scored: Progress | None = None, **options: Unpack[SearchOptions],
+    ) -> list[Translation]:  # fmt: skip
+        """Return given translations with log-probabilities of their tokens, without attention.
 
         Args: see `traces`; `on_scored` is called like `on_traced`.
 
-        Returns: one translation per sentence, in order, its `</s>` scored last.
+        Returns: one translation per sentence, in order, with `</s>` scored last.
         """
         of = self._with(edits)
         request = of._request(1, alpha, cast(RecordOptions, {**options, "maps": False}), 1)
-        found = of._batches.trace(sentences, targets, request, hooks, on_scored)
-        return [each.translation for each in found]
+        traces = of._batches.trace(sentences, targets, request, hooks, on_scored)
+        return [trace.translation for trace in traces]
 
     def from_encoder_layers(
-        self,
-        sentence: str | Ids,
-        beam_size: int | None = None,
-        alpha: float | None = None,
+        self, sentence: str | Ids, beam_size: int | None = None, alpha: float | None = None,
         **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
-        """Translate a sentence from the output of each encoder layer, the later ones skipped.
+    ) -> list[Translation]:  # fmt: skip
+        """Translate a sentence from each encoder layer's output, skipping later layers.
 
-        This is DecoderLens (Langedijk et al. 2024): the decoder stays as it is and reads what the
-        first layer leaves behind, then the second, and so on.
+        This is DecoderLens (Langedijk et al. 2024): the unchanged decoder reads the output of the
+        first layer, then of the second, and so on.
 
         Args: see `translate`; `progress` follows each search in turn.
 
@@ -281,20 +251,13 @@ class Translator:
         """
         n = self.config.n_encoder_layers
         models = (*(self.edited(*later_layers_skipped(depth, n)) for depth in range(1, n)), self)
-        return [each.translate([sentence], beam_size, alpha, **options)[0] for each in models]
+        return [m.translate([sentence], beam_size, alpha, **options)[0] for m in models]
 
     def trace(
-        self,
-        sentence: str | Ids,
-        target: str | Ids | None = None,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> Trace:
+        self, sentence: str | Ids, target: str | Ids | None = None, beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *, edits: Edits = (),
+        hooks: Hook | None = None, **options: Unpack[RecordOptions],
+    ) -> Trace:  # fmt: skip
         """Translate one sentence and record every attention map.
 
         Args:
@@ -302,78 +265,66 @@ class Translator:
             target: a translation to follow (teacher forcing, one pass) instead of searching;
                 `progress` is then called with (layer, layers).
             beam_size, alpha, edits: see `translate`.
-            options: those of `translate`, `maps=False` without attention, and `states` with hidden
-                states and others, see `transformer.search.request.RecordOptions`.
-            top_k: alternatives recorded for every step, at most the vocabulary.
-            hooks: read or replace values inside the model (`transformer.hooks`). Without a target
-                the decoder runs step by step, with a row for each hypothesis.
+            options: as for `translate`; `maps=False` omits attention, and `states` adds hidden
+                states and more, see `transformer.search.request.RecordOptions`.
+            top_k: alternatives to record per step, at most the vocabulary size.
+            hooks: read or replace values inside the model (`transformer.hooks`). Without a target,
+                the decoder runs step by step, with one row per hypothesis.
 
         Returns: the record. Without a target, its maps come from the search itself.
 
-        Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
+        Raises: `InputError` for a blank or too long sentence or target, or an invalid setting.
         """
         of, targets = self._with(edits), None if target is None else [target]
         request = of._request(beam_size, alpha, options, top_k)
         return of._batches.trace([sentence], targets, request, hooks)[0]
 
     def traces(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        targets: Iterable[str | Ids] | None = None,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_traced: Progress | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> list[Trace]:
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *,
+        targets: Iterable[str | Ids] | None = None, edits: Edits = (), hooks: Hook | None = None,
+        on_traced: Progress | None = None, **options: Unpack[RecordOptions],
+    ) -> list[Trace]:  # fmt: skip
         """Trace many sentences, in batches of similar length.
 
         Args: see `translate` and `trace`; `on_traced` is called like `on_translated`. `targets` has
-            a translation for each sentence.
+            one translation per sentence.
 
         Returns: one trace per sentence, in order.
 
-        Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
-            than can be recorded at once (`trace_bytes`).
+        Raises: `InputError` for a blank or invalid sentence (counted from 1), an invalid setting,
+            or more data than can be recorded at once (`trace_bytes`).
         """
         of = self._with(edits)
         request = of._request(beam_size, alpha, options, top_k)
         return of._batches.trace(sentences, targets, request, hooks, on_traced)
 
     def trace_bytes(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        targets: Iterable[str | Ids] | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> int:
-        """Return the most bytes that `traces` of these arguments could record; no model runs."""
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *,
+        targets: Iterable[str | Ids] | None = None, **options: Unpack[RecordOptions],
+    ) -> int:  # fmt: skip
+        """Return the most bytes that `traces` could record with these arguments; no model runs."""
         request = self._request(beam_size, alpha, options, top_k)
         return request.record_bytes(*request.read(sentences, targets))
 
     def forcing_gap(
         self, trace: Trace, *, hooks: Hook | None = None, progress: Progress | None = None
     ) -> float:
-        """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
+        """Return the largest difference between a trace's weights and a teacher-forced pass.
 
-        The decoder reads the whole translation at once; the result is rounding only, about 1e-6.
+        The decoder reads the whole translation at once; the result is only rounding, about 1e-6.
 
         Args:
-            hooks: those that the trace was made with.
+            hooks: the hooks that made the trace.
             progress: called with (layer, layers) of the decoder; may raise to stop.
         """
         return forcing_gap(self._batches.executions, trace, hooks, progress)
 
     def stream(self, trace: Trace, *, hooks: Hook | None = None) -> Stream:
-        """Record the residual stream, and the neurons, for a trace of this translator.
+        """Record the residual stream and the neurons for a trace of this translator.
 
-        Args: hooks: those that the trace was made with.
+        Args: hooks: the hooks that made the trace.
         """
         return record_stream(self.model, trace, hooks=hooks)
 
@@ -382,15 +333,11 @@ class Translator:
         return self.edited(*chosen) if chosen else self
 
     def _request(
-        self,
-        beam_size: int | None,
-        alpha: float | None,
-        options: SearchOptions | RecordOptions,
-        top_k: int | None = None,
-    ) -> SearchRequest:
-        drawn = bool(options.get("sampling"))
-        decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
+        self, beam_size: int | None, alpha: float | None,
+        options: SearchOptions | RecordOptions, top_k: int | None = None,
+    ) -> SearchRequest:  # fmt: skip
+        sampled = bool(options.get("sampling"))
+        decoding = self.decoding.resolve(beam_size, alpha, drawn=sampled)
         options = {"rule": decoding.rule, **options}
-        return search_request(
-            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k
-        )
+        beam_size, alpha = decoding.beam_size, decoding.alpha
+        return search_request(self._reader, beam_size, alpha, options, top_k=top_k)

@@ -1,4 +1,4 @@
-"""Types that records, measures and figures share. Nothing here imports PyTorch."""
+"""Types for records, measures and figures. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ ATTENTION_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "c
 
 
 def checked_kind(kind: AttentionKind) -> AttentionKind:
-    """Return a kind of attention; raises `ValueError` for other names."""
+    """Return an attention kind; raise `ValueError` for other names."""
     if kind not in ATTENTION_KINDS:
         raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
     return kind
+
+
+def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, int]]:
+    """Return (queries, keys) of the maps of every kind."""
+    source, target = (n_source, n_source), (n_target, n_target)
+    return {"encoder_self": source, "decoder_self": target, "cross": (n_target, n_source)}
 
 
 #: Progress callback, called with (done, total); may raise to stop the work.

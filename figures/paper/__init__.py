@@ -1,7 +1,7 @@
-"""Exhibits as files: SVG, PNG and PDF by matplotlib at the size of a preset, and their numbers.
+"""Exhibits as files: SVG, PNG and PDF in the size of a preset, and their numbers.
 
-matplotlib is imported when the first figure is drawn. It is not thread-safe, so figures are drawn
-one at a time.
+matplotlib is imported with the first figure. It is not thread-safe, so figures are drawn one at a
+time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,8 @@ from figures.paper.presets import DEFAULT, POINTS, PRESETS, Preset
 from figures.tables import to_csv, to_npz
 
 __all__ = [
-    "DEFAULT",
-    "ENDINGS",
-    "PRESETS",
-    "Preset",
-    "save",
-    "to_pdf",
-    "to_png",
-    "to_python",
-    "to_svg",
-]
+    "DEFAULT", "ENDINGS", "PRESETS", "Preset", "save", "to_pdf", "to_png", "to_python", "to_svg",
+]  # fmt: skip
 
 #: Dots per inch, and the maximum number of pixels of a PNG.
 DPI, MOST_PIXELS = 300, 60_000_000
@@ -42,7 +34,7 @@ def _warn(line: str) -> None:
 
 
 def to_svg(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
-    """Return an SVG with text as text, and the title and caption for screen readers."""
+    """Return an SVG with selectable text, and the title and caption for screen readers."""
     svg = _rendered(exhibit, preset, "svg", {"Title": exhibit.title, "Date": None}, lambda _: None)
     start = svg.index(b"<svg") + len(b"<svg")  # matplotlib writes a document type before it
     described = f"</title>\n <desc>{escape(exhibit.legend)}</desc>".encode("utf-8", "replace")
@@ -50,15 +42,15 @@ def to_svg(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
 
 
 def to_png(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
-    """Return a PNG of 300 dots per inch, of fewer if it would be too large.
+    """Return a PNG with 300 dots per inch, or fewer if it would be too large.
 
-    Args: say: gets a line that names the characters that no installed font has, if there are any.
+    Args: say: called with a line that names characters missing from all installed fonts.
     """
     return _rendered(exhibit, preset, "png", {"Software": "Headlight"}, say)
 
 
 def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
-    """Return a PDF of one page, as large as the figure, with its fonts; `say` as for `to_png`."""
+    """Return a PDF page in the figure's size, with embedded fonts; `say` as for `to_png`."""
     return _rendered(exhibit, preset, "pdf", {"Title": exhibit.title, "CreationDate": None}, say)
 
 
@@ -69,18 +61,18 @@ def _rendered(
     from figures.paper.style import missing, style, xml_safe
 
     file = io.BytesIO()
-    said = {name: value and xml_safe(value) for name, value in metadata.items()}
+    safe = {name: value and xml_safe(value) for name, value in metadata.items()}
     with _LOCK, style(preset):
         figure = drawn(exhibit, preset)
         if absent := missing(figure):
-            with style(preset):  # with families that have them, where there are some
+            with style(preset):  # now with other installed families
                 figure = drawn(exhibit, preset)
             absent = missing(figure)
         area = figure.bbox.width * figure.bbox.height
         dpi = min(DPI, (MOST_PIXELS / area) ** 0.5 * POINTS)
-        figure.savefig(file, format=kind, dpi=dpi, metadata=said)
+        figure.savefig(file, format=kind, dpi=dpi, metadata=safe)
     if absent:
-        names = [f"{each} (U+{ord(each):04X})" for each in absent[:_MOST_NAMED]]
+        names = [f"{character} (U+{ord(character):04X})" for character in absent[:_MOST_NAMED]]
         more = f" and {len(absent) - _MOST_NAMED} more" if len(absent) > _MOST_NAMED else ""
         say(
             f"No font here has {', '.join(names)}{more}: boxes in the {kind.upper()}. "
@@ -96,20 +88,16 @@ def to_python(exhibit: Exhibit) -> bytes:
 
 #: Exporters of `save`, by file extension.
 ENDINGS: dict[str, Callable[[Exhibit], bytes]] = {
-    ".png": to_png,
-    ".svg": to_svg,
-    ".pdf": to_pdf,
-    ".csv": to_csv,
-    ".npz": to_npz,
+    ".png": to_png, ".svg": to_svg, ".pdf": to_pdf, ".csv": to_csv, ".npz": to_npz,
     ".py": to_python,
-}
+}  # fmt: skip
 
 
 def save(exhibit: Exhibit, path: str | Path) -> Path:
-    """Write an exhibit to a file, in the format of its extension. Returns: the path.
+    """Write an exhibit to a file in the format of its extension. Returns: the path.
 
-    Raises: `ValueError` for an extension that is not in `ENDINGS` (`ui.export.html.save` writes
-    pages for a browser), or if the format cannot hold the numbers; `OSError`.
+    Raises: `ValueError` for an extension outside `ENDINGS` (`ui.export.html.save` writes HTML), or
+    if the format cannot hold the numbers; `OSError`.
     """
     path = Path(path)
     write = ENDINGS.get(path.suffix.lower())

@@ -1,7 +1,6 @@
-"""Matrices as matplotlib axes: small ones as cells, which a vector program can edit, else pictures.
+"""Matrices as matplotlib axes: small ones as editable cells, large ones as pictures.
 
-A row of panels shares the size of its cells, and labels that a panel's neighbour already has are
-left out.
+Panels in a row have one cell size, and omit the labels of their neighbours.
 """
 
 from __future__ import annotations
@@ -14,36 +13,29 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from figures.exhibit import Panel, Scale
-from figures.palette import (
-    WEIGHT_TICKS,
-    attention_table,
-    scale_words,
-    signed_table,
-    weight_levels,
-)
+from figures.palette import WEIGHT_TICKS, attention_table, scale_words, signed_table, weight_levels
 from figures.paper.presets import Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
-_APART = 1.05  # distance of labels in sizes of their type
+_APART = 1.05  # label distance, in type sizes
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
-_MOST_SIDE = 512  # pixels of a picture before it is enlarged
-_LONG = 3  # matrices with sides of this ratio may have cells that are no squares
-_STRETCH = 2.5  # how much longer such a cell may be
+_MOST_SIDE = 512  # pixels of a picture before enlargement
+_LONG, _STRETCH = 3, 2.5  # matrices with this side ratio may have cells with that one
 
 
 class Matrix:
-    """A panel with the room of its labels on the left and on top, in points."""
+    """A panel with room for labels on the left and on top, in points."""
 
     across = bottom = wide = high = 0.0
 
     def __init__(
         self, panel: Panel, before: object, above: object, preset: Preset, most: float
     ) -> None:
-        """Args: before, above: neighbours.  most: width of the labels on the left."""
+        """Args: before, above: neighbours.  most: largest width of row labels."""
         self.part, self.preset, size = panel, preset, preset.small
         self.n, self.m = len(panel.rows), len(panel.columns)
-        self.rows = [fitted(label(each), size, most) for each in panel.rows]
-        self.columns = [label(each) for each in panel.columns]
+        self.rows = [fitted(label(token), size, most) for token in panel.rows]
+        self.columns = [label(token) for token in panel.columns]
         if isinstance(before, Panel) and before.rows == panel.rows:
             self.rows = []
         if isinstance(above, Panel) and above.columns == panel.columns:
@@ -53,7 +45,7 @@ class Matrix:
         self.left, self.top = self.left if self.rows else 0.0, self.top if self.columns else 0.0
 
     def draw(self, ax: Axes, room: float, colours: Colours) -> None:
-        """Args: ax: of the matrix's size.  room: width for the column's title."""
+        """Draw on axes of the matrix's size; `room` is the width for the column title."""
         n, m, small, pixels = self.n, self.m, self.preset.small, colours.of(self.part)
         if colours.shapes:
             edges = np.arange(m + 1), np.arange(n + 1)
@@ -66,8 +58,8 @@ class Matrix:
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            shown = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
-            axis.set_ticks([at + 0.5 for at in shown], [labels[at] for at in shown], size=small)
+            visible = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
+            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=small)
             axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
         titles = (self.part.column_title, self.part.row_title)
@@ -82,11 +74,11 @@ class Matrix:
 def cell_size(
     shapes: Sequence[tuple[int, int]], wide: float, tall: float, size: float
 ) -> tuple[float, float]:
-    """Return width and height of a cell: squares, unless a matrix is much longer than wide.
+    """Return width and height of a cell: square, unless a matrix is much longer than wide.
 
     Args:
-        shapes: of all matrices.  wide, tall: the largest a cell may be.
-        size: of labels, which may make a cell a bit taller than wide so that every row keeps its.
+        shapes: shapes of all matrices.  wide, tall: largest cell size.
+        size: type size of labels; cells grow a little taller to fit one label per row.
     """
     n, m = (max(sides) for sides in zip(*shapes, strict=True))
     stretch = _STRETCH if max(n, m) > _LONG * min(n, m) else 1.0
@@ -101,7 +93,7 @@ class Colours:
     def __init__(self, panels: Sequence[Panel], preset: Preset) -> None:
         self.theme = preset.theme
         self.shapes = sum(panel.values.size for panel in panels) <= _CELLS_AS_SHAPES
-        self.ends: dict[tuple[Scale, str], float] = {}  # of the scale of each quantity
+        self.ends: dict[tuple[Scale, str], float] = {}  # scale ends by quantity
         for panel in panels:
             key, known = _scale(panel), np.abs(panel.values[~np.isnan(panel.values)])
             if panel.scale == "attention":
@@ -124,7 +116,7 @@ class Colours:
 
 
 class ColourBar:
-    """A bar of a scale's colours with its name beside it."""
+    """A colour scale as a bar with its name beside it."""
 
     def __init__(self, scale: tuple[Scale, str], end: float, preset: Preset) -> None:
         self.preset, size, name = preset, preset.small, scale[1]
@@ -140,15 +132,13 @@ class ColourBar:
         self.height = max(2.3, len(self.lines) * SPACING) * size
 
     def draw(self, sheet: Sheet, y: float) -> None:
-        """Draw on a sheet, from a height on."""
-        size = self.preset.small
+        """Draw on a sheet at height `y`."""
+        size, muted = self.preset.small, self.preset.chrome.muted
         ax = sheet.axes(self.inset, y, self.bar, 0.9 * size)
         ax.imshow(self.table[None], extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
         ax.set_yticks([])
         ax.set_xticks([*self.ticks], [*self.ticks.values()], size=size)
-        ax.tick_params(
-            length=0.25 * size, width=0.5, color=self.preset.chrome.muted, pad=0.2 * size
-        )
+        ax.tick_params(length=0.25 * size, width=0.5, color=muted, pad=0.2 * size)
         sheet.write(self.lines, y - 0.2 * size, size, self.right)
 
 
@@ -157,7 +147,7 @@ def _scale(panel: Panel) -> tuple[Scale, str]:
 
 
 def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Reduce to at most `_MOST_SIDE` per side: the value farthest from 0 of each block."""
+    """Reduce to at most `_MOST_SIDE` per side: of each block the value farthest from 0."""
     for axis, size in enumerate(values.shape):
         if size > _MOST_SIDE:
             starts = np.arange(_MOST_SIDE) * size // _MOST_SIDE

@@ -1,8 +1,8 @@
-"""A figure on its page: title, parts, scales of colours and caption, at the size of a preset.
+"""A figure on its page: title, parts, colour scales and caption, in the size of a preset.
 
-On paper the width is fixed and the figure is as tall as it needs; on a slide the type of the parts
-shrinks until they fit. Places are computed here: matplotlib's constrained layout fills a page of a
-given height, where a figure on paper has a width alone, and takes two to three times as long.
+On paper the width is fixed and the height follows; on a slide the type shrinks until all parts fit.
+Places are computed here: matplotlib's constrained layout needs a height, which a figure on paper
+does not have, and takes two to three times as long.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from figures.paper.presets import POINTS, Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, wrapped
 from figures.paper.tree import Tree
 
-_PAGE = 9.0 * POINTS  # height of a printed page between its margins
-_MANY = 6  # more parts than this are a grid, whose rows stay as they are
-_LEAST_CELL = 0.62  # of the labels' type; in narrower cells matrices go below each other
-_PLOT = 17  # the least width of a plot, in sizes of its labels
-_SHRINK, _LEAST = 0.92, 3.0  # of the type from try to try, and at last, where a slide is too full
+_PAGE = 9.0 * POINTS  # height of a printed page between margins
+_MANY = 6  # more parts form a grid with fixed rows
+_LEAST_CELL = 0.62  # least cell width of matrices side by side, in type sizes
+_PLOT = 17  # least width of a plot, in type sizes
+_SHRINK, _LEAST = 0.92, 3.0  # factor of the type size per attempt on a slide, and least size
 
 Part = Panel | Series
 
 
 def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
-    """Return the figure; `style` has to be in force until it is written."""
+    """Return the figure; draw and save it within `style`."""
     title = wrapped(label(exhibit.title, 2_000), preset.title, preset.room, bold=True)
     caption = wrapped(label(exhibit.legend, 2_000), preset.text, preset.room)
     gap = 0.8 * preset.text
@@ -66,14 +66,14 @@ def _stacked(blocks: Sequence[Block], preset: Preset) -> float:
 
 
 def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
-    """Return what stands below each other: trees or rows, then the scales of colours."""
+    """Return the blocks from top to bottom: trees or rows, then colour scales."""
     if graphs := [part for part in exhibit.parts if isinstance(part, Graph)]:
         trees = [Tree(graph, preset) for graph in graphs]
         return [tree if tree.height <= room else Tree(graph, preset, numbered=False)
                 for tree, graph in zip(trees, graphs, strict=True)]  # fmt: skip
     colours = Colours([part for part in exhibit.parts if isinstance(part, Panel)], preset)
     rows = _rows(exhibit, preset)
-    blocks: list[Block] = [*rows, *(ColourBar(*each, preset) for each in colours.ends.items())]
+    blocks: list[Block] = [*rows, *(ColourBar(*scale, preset) for scale in colours.ends.items())]
     share = (room - _stacked(blocks, preset)) / len(rows)
     for row in rows:
         row.place(max(share, 4 * preset.small), colours)
@@ -91,7 +91,7 @@ def _rows(exhibit: Exhibit, preset: Preset) -> list[_Row]:
         parts = exhibit.parts[start : start + columns]
         if slide:
             rows.append(_Row(parts, above, preset))
-        else:  # on paper one kind in a row
+        else:  # on paper a row has one kind of part
             for _, some in groupby(parts, key=type):
                 rows += _fitting(tuple(some), above, preset)
         above = parts if count > _MANY else ()
@@ -99,7 +99,7 @@ def _rows(exhibit: Exhibit, preset: Preset) -> list[_Row]:
 
 
 def _fitting(parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> list[_Row]:
-    """Return as many rows as cells or plots need to be legible."""
+    """Return as few rows as legible cells or plots allow."""
     for columns in range(len(parts), 0, -1):
         rows = [_Row(parts[start : start + columns], above, preset)
                 for start in range(0, len(parts), columns)]  # fmt: skip
@@ -111,15 +111,15 @@ def _fitting(parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> li
             break
         above = ()
     for row in rows:
-        row.cell = cell  # of one size in all rows
+        row.cell = cell  # one size in all rows
     return rows
 
 
 class _Row:
-    """Parts side by side: matrices with cells of one size, and plots that share the rest.
+    """Parts side by side: matrices with one cell size, and plots in the remaining width.
 
     Attributes:
-        cell: largest width of a cell; 0 without matrices.
+        cell: largest cell width; 0 without matrices.
     """
 
     def __init__(self, parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> None:
@@ -145,13 +145,13 @@ class _Row:
 
     @property
     def height(self) -> float:
-        """The height of titles and labels, and of the parts once they have their places."""
+        """The height of titles, labels and, after `place`, the parts."""
         tallest = max(part.top + part.high + part.bottom for part in self.parts)
         return self.lines * SPACING * self.preset.text + tallest
 
     def _titles(self, cell: float, most: int) -> list[list[str]]:
-        """Return the lines above each part: the short title if the long one takes more than one."""
-        found = []
+        """Return the title lines of the parts: the short title if the long one needs several."""
+        titles = []
         for part in self.parts:
             size, room = self.preset.text, part.across + part.m * cell
             if len(self.parts) == 1:
@@ -161,11 +161,11 @@ class _Row:
                 lines = [fitted(part.part.short, size, room)]
             if len(lines) > most:
                 lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), size, room)]
-            found.append(lines)
-        return found
+            titles.append(lines)
+        return titles
 
     def place(self, most: float, colours: Colours) -> None:
-        """Choose sizes for a height of at most `most` besides titles and labels."""
+        """Choose sizes for a height of at most `most`, without titles and labels."""
         self.colours, size, wide, tall = colours, self.preset.small, 0.0, 0.0
         if shapes := [(part.n, part.m) for part in self.parts if isinstance(part, Matrix)]:
             high = min(self.preset.cell, max(most, size) / max(n for n, _ in shapes))
@@ -176,7 +176,7 @@ class _Row:
             part.high = part.n * tall if isinstance(part, Matrix) else part.tall(most)
 
     def draw(self, sheet: Sheet, y: float) -> None:
-        """Draw on a sheet, from a height on."""
+        """Draw on a sheet at height `y`."""
         x, text = 0.0, self.preset.text
         top = y + SPACING * text * self.lines
         for part, lines in zip(self.parts, self.titles, strict=True):

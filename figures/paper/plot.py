@@ -14,14 +14,14 @@ from figures.palette import categorical
 from figures.paper.presets import Preset
 from figures.paper.style import fitted, label, width
 
-_MOST_MARKED = 60  # lines of more points have no dots
-_SLOPE, _TALL = 0.5, 16  # height at most: for the width, and in sizes of type
+_MOST_MARKED = 60  # lines with more points have no dots
+_SLOPE, _TALL = 0.5, 16  # largest height: share of the width, and in type sizes
 
 
 class Plot:
-    """A series with the room of its ticks, titles and legend on three sides, in points."""
+    """A series with room for ticks, titles and legend, in points."""
 
-    m = 0  # columns of a matrix
+    m = 0  # no matrix columns
     wide = high = 0.0
 
     def __init__(self, series: Series, preset: Preset, room: float) -> None:
@@ -31,19 +31,19 @@ class Plot:
         self.across = room - self.left - 0.5 * size
         named = isinstance(series.x, tuple) or series.mark == "bar"
         self.x_labels = [
-            fitted(label(each if isinstance(each, str) else f"{each:g}"), size, 12 * size)
-            for each in series.x
+            fitted(label(value if isinstance(value, str) else f"{value:g}"), size, 12 * size)
+            for value in series.x
         ] if named else []  # fmt: skip
         wide = width(self.x_labels, size)
         self.upright = named and wide + 0.5 * size > self.across / len(series.x)
         self.bottom = (wide if self.upright else 1.2 * size) + (2 if series.x_title else 0.7) * size
-        names = [label(each, 40) for each in series.lines]
+        names = [label(name, 40) for name in series.lines]
         fit = int(self.across / (width(names, size) + 3 * size))
         self.columns = min(len(names), max(1, fit))  # of the legend
         self.top = (0.6 + (1.45 * ceil(len(names) / self.columns) if len(names) > 1 else 0)) * size
 
     def _range(self) -> tuple[float, float]:
-        values = np.concatenate([np.ravel(each) for each in self.part.lines.values()])
+        values = np.concatenate([np.ravel(line) for line in self.part.lines.values()])
         known = values[~np.isnan(values)].astype(np.float64)
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
         if self.part.mark == "bar" or 0 < low < 0.4 * high:
@@ -52,7 +52,7 @@ class Plot:
         return low - spare, high + spare
 
     def tall(self, most: float) -> float:
-        """Return the height where there is room for `most`."""
+        """Return the height, at most `most`."""
         return min(most, _SLOPE * self.across, _TALL * self.preset.text)
 
     def draw(self, ax: Axes) -> None:
@@ -85,11 +85,11 @@ class Plot:
             low, high = float(x.min()), float(x.max())
             high = high if high > low else low + 1
             for most in range(6, 1, -1):
-                shown = {at: word for at, word in zip(*_ticks(low, high, most), strict=True)
+                ticks = {at: word for at, word in zip(*_ticks(low, high, most), strict=True)
                          if low - 1e-9 <= at <= high + 1e-9}  # fmt: skip
-                if len(shown) * (width([*shown.values()], small) + 0.6 * small) < self.across:
+                if len(ticks) * (width([*ticks.values()], small) + 0.6 * small) < self.across:
                     break
-            ax.set_xticks(list(shown), list(shown.values()), size=small)
+            ax.set_xticks(list(ticks), list(ticks.values()), size=small)
             ax.set_xlim(low, high)
         ax.tick_params(pad=0.35 * small)
         ax.grid(axis="y")

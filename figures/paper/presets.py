@@ -1,4 +1,4 @@
-"""The sizes that a figure can be downloaded in: the one place that decides widths and type."""
+"""Sizes of downloaded figures: width, height and type."""
 
 from __future__ import annotations
 
@@ -6,42 +6,40 @@ from dataclasses import dataclass
 
 from figures.palette import CHROME, Chrome, Theme
 
-#: Points in an inch, which is also the unit of every length in this package.
-POINTS = 72
-#: The smallest type on paper, in points.
-LEAST_TYPE = 6.0
+POINTS = 72  # per inch; lengths in this package are in points
+LEAST_TYPE = 6.0  # smallest type on paper, in points
 
 
 @dataclass(frozen=True)
 class Preset:
-    """The size of a figure, and of its type."""
+    """Figure size and type sizes."""
 
-    name: str  # of the choice
-    label: str  # on its button
-    #: width, height: inches; a height of 0 is as tall as the figure needs
+    name: str  # the choice
+    label: str  # button label
+    #: width, height: inches; a height of 0 follows from the contents
     width: float
     height: float
-    #: title, text, small: type in points: of the title, of captions and tokens, of numbers
+    #: title, text, small: type sizes of the title, of captions and tokens, of numbers
     title: float
     text: float
     small: float
-    margin: float  # points around everything
-    cell: float  # the largest side of a matrix's cell in points
-    theme: Theme = "light"  # of the colours; light figures stand on white
+    margin: float  # on all sides
+    cell: float  # largest side of a matrix cell
+    theme: Theme = "light"  # light figures have a white background
 
     @property
     def room(self) -> float:
-        """The width between the margins, in points."""
+        """The width between the margins."""
         return self.width * POINTS - 2 * self.margin
 
     @property
     def chrome(self) -> Chrome:
-        """The colours of text and lines."""
+        """Text and line colours."""
         return CHROME[self.theme]
 
     @property
     def paper(self) -> str:
-        """The colour of the background."""
+        """Background colour."""
         return "#ffffff" if self.theme == "light" else self.chrome.surface
 
 

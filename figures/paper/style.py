@@ -1,4 +1,4 @@
-"""Fonts and colours of figures on paper, the widths of text, and pages measured in points."""
+"""Fonts and colours of figures on paper, text widths, and pages measured in points."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from figures.labels import plain_token
 from figures.palette import categorical
 from figures.paper.presets import POINTS, Preset
 
-#: Families in order of preference; a character is drawn in the first that has it, then in any
-#: other that is installed. DejaVu Sans comes with matplotlib and has Greek, Cyrillic, Hebrew and
-#: Arabic.
+#: Font families in order of preference; other installed families follow. DejaVu Sans is part of
+#: matplotlib and has Greek, Cyrillic, Hebrew and Arabic.
 FAMILIES = (
     "Source Sans 3", "Helvetica", "Arial", "Liberation Sans", "DejaVu Sans",
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Source Han Sans",
@@ -36,14 +35,14 @@ FAMILIES = (
     "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI",
     "Noto Emoji", "Symbola", "Segoe UI Emoji", "Noto Sans Symbols2", "Arial Unicode MS",
 )  # fmt: skip
-SPACING = 1.3  # of lines, in sizes of their type
+SPACING = 1.3  # line spacing in type sizes
 
-#: Fonts that have glyphs for characters, but draw boxes, or nothing.
+#: Fonts whose glyphs are boxes or empty.
 _EMPTY = re.compile("Last Resort|NonUnicode|Color Emoji|Blank")
-_UNSEEN = ("Cc", "Cf", "Zs")  # categories of controls, marks of direction and spaces
-_family_of: dict[str, str | None] = {}  # the first family that has each character, or None
-_adopted: list[str] = []  # families that the last figures needed beyond `FAMILIES`
-_MOST_ADOPTED = 8  # each thread holds the files of all families open
+_UNSEEN = ("Cc", "Cf", "Zs")  # controls, direction marks and spaces
+_family_of: dict[str, str | None] = {}  # the first family with this character, or None
+_adopted: list[str] = []  # families beyond `FAMILIES` that recent figures needed
+_MOST_ADOPTED = 8  # all threads hold the files of all families open
 
 # `missing` names characters that no font has; matplotlib writes a line on the console for each.
 warnings.filterwarnings("ignore", "Glyph .* missing from font")
@@ -52,7 +51,7 @@ logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 @contextmanager
 def style(preset: Preset) -> Iterator[None]:
-    """Set matplotlib's parameters while a figure is drawn and written."""
+    """Set matplotlib's parameters for drawing and saving a figure."""
     chrome = preset.chrome
     look: dict[Any, object] = {
         "axes.edgecolor": chrome.rule, "axes.facecolor": "none", "axes.labelcolor": chrome.muted,
@@ -75,12 +74,12 @@ def style(preset: Preset) -> Iterator[None]:
 
 @cache
 def _fonts() -> dict[str, FontEntry]:
-    """Return a font of each installed family, `FAMILIES` first."""
+    """Return a font per installed family, `FAMILIES` first."""
     order = {name: at for at, name in enumerate(FAMILIES)}
-    fonts = sorted(fontManager.ttflist, key=lambda each: (
-        order.get(each.name, len(order)), each.name, each.style == "normal", each.weight == 400
+    fonts = sorted(fontManager.ttflist, key=lambda font: (
+        order.get(font.name, len(order)), font.name, font.style == "normal", font.weight == 400
     ))  # fmt: skip
-    return {each.name: each for each in fonts if not _EMPTY.search(each.name)}
+    return {font.name: font for font in fonts if not _EMPTY.search(font.name)}
 
 
 def _families() -> tuple[str, ...]:
@@ -88,40 +87,40 @@ def _families() -> tuple[str, ...]:
 
 
 def missing(figure: Figure) -> str:
-    """Return the visible characters of a figure's texts that none of its fonts has, in order.
+    """Return the visible characters of a figure that none of its fonts has, in order.
 
-    Each character is looked up once; another installed family that has it serves later figures.
+    Later figures use another installed family with these characters, if there is one.
     """
     words = dict.fromkeys("".join(text.get_text() for text in figure.findobj(Text)))
-    used, new = _families(), {each for each in words if each not in _family_of}
+    used, new = _families(), {character for character in words if character not in _family_of}
     _family_of.update(dict.fromkeys(new))
     for name, entry in _fonts().items():
-        if not (left := {each for each in new if _family_of[each] is None}):
+        if not (left := {character for character in new if _family_of[character] is None}):
             break
         font = FT2Font(entry.fname, face_index=entry.index)
-        _family_of.update({each: name for each in left if font.get_char_index(ord(each))})
-    shown = (each for each in words if category(each) not in _UNSEEN and each < "\U000e0000")
-    absent = [each for each in shown if _family_of[each] not in used]
-    if more := {found for each in absent if (found := _family_of[each])}:
+        _family_of.update({letter: name for letter in left if font.get_char_index(ord(letter))})
+    visible = (c for c in words if category(c) not in _UNSEEN and c < "\U000e0000")
+    absent = "".join(c for c in visible if _family_of[c] not in used)
+    if more := {family for c in absent if (family := _family_of[c])}:
         _adopted[:] = [*_adopted, *sorted(more)][-_MOST_ADOPTED:]
         _width.cache_clear()
-    return "".join(absent)
+    return absent
 
 
 class Sheet:
-    """A figure whose contents are placed in points, from the left margin and from the top."""
+    """A figure with contents placed in points, from the left margin and the top."""
 
     def __init__(self, preset: Preset, height: float) -> None:
         self.figure = Figure((preset.width, height / POINTS), dpi=POINTS)
         self.margin, (self.wide, self.tall) = preset.margin, self.figure.bbox.size
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:
-        """Return new axes."""
+        """Add axes."""
         x, y = (x + self.margin) / self.wide, 1 - (y + height) / self.tall
         return self.figure.add_axes((x, y, width / self.wide, height / self.tall))
 
     def write(self, lines: Sequence[str], y: float, size: float, x: float = 0, **look: Any) -> None:
-        """Write lines below each other."""
+        """Write lines from the top down."""
         for index, line in enumerate(lines):
             middle = 1 - (y + (index + 0.5) * SPACING * size) / self.tall
             self.figure.text((x + self.margin) / self.wide, middle, line, size=size,
@@ -129,7 +128,7 @@ class Sheet:
 
 
 def width(words: str | Sequence[str], size: float, *, bold: bool = False) -> float:
-    """Return the width of a line of text, or of the widest of several, in points."""
+    """Return the width in points of a line of text, or of the widest of several lines."""
     lines = [words] if isinstance(words, str) else words
     return size * max((_width(line, bold) for line in lines), default=0.0)
 
@@ -142,7 +141,7 @@ def _width(words: str, bold: bool) -> float:
 
 
 def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
-    """Return the text, its end replaced by an ellipsis if it is wider than `room`."""
+    """Return text no wider than `room`; an ellipsis replaces the rest."""
     if width(words, size, bold=bold) <= room + 1e-6:
         return words
     while words and width(words + "…", size, bold=bold) > room:
@@ -151,9 +150,9 @@ def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
 
 
 def wrapped(words: str, size: float, room: float, *, bold: bool = False) -> list[str]:
-    """Return the text in lines no wider than `room`; a wider word is broken.
+    """Break text into lines no wider than `room`, within words if necessary.
 
-    Text's own `wrap` wraps at the edge of the figure, and breaks no word.
+    matplotlib's own `wrap` breaks at the figure's edge only, and between words only.
     """
     lines: list[str] = []
     for word in words.split():
@@ -172,7 +171,7 @@ def wrapped(words: str, size: float, room: float, *, bold: bool = False) -> list
 
 
 def label(token: str, limit: int = 24) -> str:
-    """Return a token as every picture on screen shows it."""
+    """Return a token as in all pictures on screen."""
     return plain_token(xml_safe(token), limit)
 
 

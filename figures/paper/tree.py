@@ -1,8 +1,8 @@
 """A search tree as on screen: steps from left to right, the best rank on top.
 
-A tree that is too wide goes on below, where the nodes that the next step continues are repeated
-with a dashed border; one that is too tall for a page leaves out its numbers. matplotlib draws no
-trees, so boxes and edges are placed by hand.
+A wide tree is broken into bands, which repeat the nodes they continue with a dashed border; a tree
+that is too tall for a page omits its numbers. matplotlib draws no trees: boxes and edges are placed
+here.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from figures.palette import mixed
 from figures.paper.presets import Preset
 from figures.paper.style import Sheet, fitted, label, width
 
-_MOST_DROPPED = 5  # wider beams than this leave out edges to what they dropped
+_MOST_DROPPED = 5  # wider beams omit the edges to dropped nodes
 _ROOT = -1  # index and step
 
 
 class Tree:
-    """A tree in as many bands as it needs to be no wider than the page; `height` is in points."""
+    """A tree in bands no wider than the page; `height` is in points."""
 
     def __init__(self, graph: Graph, preset: Preset, *, numbered: bool = True) -> None:
         """Args: numbered: show log p and score."""
         self.preset, self.beam, self.parents = preset, graph.beam, graph.parents
-        # The root is the last of each list, and its width the last of the widths of steps.
+        # The root is the last of all lists, and its width the last of the step widths.
         self.ranks = [*(round(rank) - 1 for rank in graph.column("rank")), 0]
         self.steps = [*(round(step) - 1 for step in graph.column("step")), _ROOT]
         self.tokens = [*map(label, graph.rows), "<s>"]
         self.lines, self.kept = [*graph.lines, 0], [*graph.kept, True]
         self.ends = [*graph.ends, ""]
-        # Below a token of the beam log p and score, beside one below it log p alone.
+        # Nodes in the beam show log p and score below the token, others log p beside it.
         totals, scores = ([*map(signed, graph.column(name))] for name in ("log p so far", "score"))
         self.numbers = [
             f"{total} · {score}" if rank < self.beam else total
@@ -46,11 +46,8 @@ class Tree:
         self.numbered = numbered
         self.pad, self.gutter = 0.45 * preset.text, width("00", preset.small) + 0.45 * preset.text
         self.quiet = mixed(preset.chrome.ink, preset.paper, 0.66)
-        self.colours = (
-            mixed(preset.chrome.ink, preset.paper, 0.32),
-            self.quiet,
-            preset.chrome.accent,
-        )
+        faint = mixed(preset.chrome.ink, preset.paper, 0.32)
+        self.colours = (faint, self.quiet, preset.chrome.accent)
         self.gap = (2.4 if numbered else 1.6) * preset.text  # between columns, for the edges
         self.tall = 1.2 * (preset.text + (preset.small if numbered else 0)) + self.pad
         self.thin = 1.5 * preset.small  # height of a node below the beam
@@ -76,8 +73,7 @@ class Tree:
         return [*bands, range(first, len(self.widths) - 1)]
 
     def _inside(self, index: int) -> bool:
-        """Return True for a node whose row is one of the beam's, which are tall."""
-        return self.ranks[index] < self.beam
+        return self.ranks[index] < self.beam  # in a tall row of the beam
 
     def _size(self, index: int) -> float:
         return self.preset.text if self._inside(index) else self.preset.small
@@ -92,7 +88,7 @@ class Tree:
         return self._top(rank) + (self.tall if rank < self.beam else self.thin)
 
     def _shown(self, steps: range) -> list[int]:
-        """Return the nodes of a band, starting with the nodes that it continues."""
+        """Return the nodes that a band continues, then its own."""
         own = [index for index, step in enumerate(self.steps) if step in steps]
         before = {self.parents[index] for index in own if self.steps[index] == steps[0]}
         return [*sorted(before), *own]
@@ -111,7 +107,7 @@ class Tree:
         }  # fmt: skip
 
     def draw(self, sheet: Sheet, y: float) -> None:
-        """Draw on a sheet, from a height on."""
+        """Draw on a sheet at height `y`."""
         ax = sheet.axes(0, y, self.preset.room, self.height)
         ax.set(xlim=(0, self.preset.room), ylim=(self.height, 0))
         ax.set_axis_off()
@@ -149,10 +145,8 @@ class Tree:
             return
         line, half = self.lines[index], (before.x1 + box.x0) / 2
         start, end = _middle(before), _middle(box)
-        curve = Path(
-            [(before.x1, start), (half, start), (half, end), (box.x0, end)],
-            [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
-        )
+        places = [(before.x1, start), (half, start), (half, end), (box.x0, end)]
+        curve = Path(places, [Path.MOVETO, *[Path.CURVE4] * 3])
         ax.add_patch(PathPatch(
             curve, fill=False, edgecolor=self.colours[line], zorder=1 + line / 10,
             linewidth=(0.5, 0.8, 1.5)[line] * self.preset.text / 8,
@@ -196,5 +190,4 @@ class Tree:
 
 
 def _middle(box: Bbox) -> float:
-    """Return the middle of the height, where edges start and end."""
     return float(box.y0 + box.y1) / 2

@@ -69,7 +69,6 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def app(shared_app: str, window: BrowserContext) -> str:
-    """Address of the app on the shipped checkpoints, with only the open tabs on it."""
     return _with_open_tabs_only(shared_app, window)
 
 
@@ -102,7 +101,6 @@ def shared_address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iter
 
 @pytest.fixture
 def address(shared_address: str, window: BrowserContext) -> str:
-    """Address of the app on `root`, with only the open tabs on it."""
     return _with_open_tabs_only(shared_address, window)
 
 
@@ -120,7 +118,6 @@ def trace(tiny_translator: Translator) -> Trace:
 
 @pytest.fixture(scope="session")
 def wired(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
-    """A tab, with its line to the server."""
     page = window.new_page()
     yield page, Wire(page)
     page.close()

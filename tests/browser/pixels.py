@@ -49,7 +49,6 @@ def grid_map(page: Page, row: int, column: int) -> NDArray[np.uint8]:
 def until_the_grid_shows(
     page: Page, row: int, column: int, weights: Floats | NDArray[np.uint8], theme: Theme = "light"
 ) -> None:
-    """Wait until a cell of the grid has the colours of these weights, or of their bytes."""
     sent = weights if weights.dtype == np.uint8 else to_weight_bytes(weights)
 
     def check() -> None:

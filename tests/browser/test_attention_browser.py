@@ -50,7 +50,6 @@ def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *m
 
 
 def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
-    """The grid's bytes and the lens's cells are the colours of the weights, rows are queries."""
     wide = widen(trace.cross)
     expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
     for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:

@@ -90,7 +90,7 @@ SIZES = ((820, 1180), (1024, 768), (1120, 700), (1920, 1080))  # beside those of
 
 #: Views that no page opens with: their address, and what is there once they are drawn.
 VIEWS = (
-    ("?view=layers", "What it writes from each encoder layer"),
+    ("?view=layers", "Translations from each encoder layer"),
     ("?view=why", "their sum is the difference"),
     ("attention?kind=cross&layer=1&head=6&queries=1&keys=2&find=pair&source_word=2"
      "&edit=off cross.1.6;cut cross k2", "Show this word to the decoder again"),
@@ -145,7 +145,6 @@ def check_places(page: Page, where: str) -> None:
 
 
 def check_links(page: Page) -> None:
-    """Every door has its link, all in one row beside the menu's button."""
     links = page.get_by_test_id("stTopNavLink")
     expect(links).to_have_text([*DOORS])
     boxes = links.evaluate_all("all => all.map((each) => each.getBoundingClientRect())")

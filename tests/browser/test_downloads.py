@@ -33,7 +33,6 @@ TO_TRY = {"attention": ("svg", "html", "csv"), "translate": ("svg", "html")}
 def files(
     window: BrowserContext, shared_address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Path]]:
-    """Files of the first figure of the pages, by page and ending."""
     folder = tmp_path_factory.mktemp("files")
     taken: dict[str, dict[str, Path]] = {}
     page = window.new_page()
@@ -116,7 +115,6 @@ BACKGROUND = """([least, most]) => {
 
 
 def check_colours(page: Page) -> None:
-    """Those of the largest canvas."""
     found = page.evaluate_handle(
         """() => [...document.querySelectorAll(".view")]
             .flatMap((view) => [...view.shadowRoot.querySelectorAll("canvas:not(.rays)")])

@@ -34,7 +34,6 @@ ENCODER, DECODER, CROSS = (KIND_NAMES[kind] for kind in ("encoder_self", "decode
 
 @pytest.fixture
 def open_page(wired: tuple[Page, Wire], address: str) -> Iterator[OpenGrid]:
-    """Open the grid; an error in its scripts fails the test."""
     page, wire = wired
 
     def opened(**query: str) -> tuple[Page, Wire]:
@@ -53,7 +52,6 @@ def open_page(wired: tuple[Page, Wire], address: str) -> Iterator[OpenGrid]:
 
 
 def shows(page: Page, name: str, cell: str) -> None:
-    """The grid holds this kind, its tab is chosen, and this cell is outlined."""
     table = page.locator(".grid .table")
     expect(table).to_have_attribute("aria-label", f"{name}, all layers and heads")
     expect(page.locator(".kind[aria-checked=true]")).to_have_accessible_name(name)

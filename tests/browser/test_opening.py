@@ -39,7 +39,6 @@ SEEN = """() => {
 
 @pytest.fixture
 def new_visitor(browser: Browser) -> Iterator[NewVisitor]:
-    """Open an address in a browser that has not been here before."""
     contexts = []
 
     def opened(address: str, **options: str) -> Page:

@@ -162,7 +162,6 @@ def test_blocks_show_their_numbers_play_and_open_their_views(
 
 
 def text_of(value: float) -> str:
-    """A number as the page writes it."""
     size = abs(value)
     if size != 0 and size < 0.0005:
         mantissa, power = f"{value:.1e}".split("e")
@@ -282,10 +281,12 @@ def test_a_phrase_that_may_be_wrong_looks_so(open_page: OpenPage, app: str) -> N
     expect(phrases.first).to_be_visible()
     found = phrases.evaluate_all(
         "all => all.map((each) => [each.getAttribute('aria-label').split(', ').at(-1),"
-        " each.querySelector('.sure')?.textContent ?? '100%'])"
+        " each.querySelector('.sure')?.textContent ?? ''])"
     )
-    assert all(spoken == written for spoken, written in found)
-    doubtful = sum(int(written[:-1]) < 90 for _, written in found[1:])
+    assert all(
+        spoken == written if written else int(spoken[:-1]) >= 90 for spoken, written in found
+    )
+    doubtful = sum(int(spoken[:-1]) < 50 for spoken, _ in found[1:])
     assert doubtful and page.locator(".parse path.unsure").count() == doubtful
 
 
@@ -348,7 +349,6 @@ SENTENCE = "The <b>cat</b> sat."
 
 @pytest.fixture(scope="module")
 def sides(root: Path) -> tuple[Trace, Trace]:
-    """Traces of both sides, decoded greedily."""
     left, right = (
         Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
         for name in ("tiny", "wide")

@@ -115,13 +115,11 @@ def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: Ope
 
 
 def turn(page: Page, layer: int, head: int) -> None:
-    """Press a switch, which shows under the pointer."""
     page.get_by_role("gridcell", name=f"Layer {layer}, head {head}:").hover()
     page.get_by_role("switch", name=f"Layer {layer}, head {head}", exact=True).click()
 
 
 def out(page: Page, *heads: str) -> None:
-    """Check which heads are off: their switches, and what their maps say."""
     expect(page.locator(".switch[aria-checked=false]")).to_have_count(len(heads))
     for head in heads:
         layer, number = head.split(".")

@@ -213,7 +213,6 @@ _NOTE = """(root, [selector, attribute]) => {
 
 
 def texts(found: Locator) -> list[str]:
-    """The texts of all matching elements, without what isolates their direction."""
     return [text.strip("\u2068\u2069") for text in found.all_inner_texts()]
 
 

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from figures.attention import describe, head_table, heatmap
 from figures.beam import branch_curves, lead_by_alpha
-from figures.charts import grow
+from figures.charts import bars, grow
 from figures.compare import LIMITS, beside, describe_difference, scale_limit
 from figures.exhibit import Exhibit, Offline, Panel
 from figures.heads import Cell, head_roles
 from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
-from figures.training import bars
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
 from transformer.measures.entropy import entropy_bits
@@ -94,11 +93,9 @@ QUERIES, KEYS = ("▁a", "▁b"), ("▁x", "<b>", "</s>")
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6))
 def test_the_scale_holds_every_difference_and_no_smaller_one_would(values: list[float]) -> None:
     difference = np.array([values], dtype=np.float32)
-    limit = scale_limit(difference)
-    assert limit in LIMITS
-    assert np.abs(difference).max() <= limit
-    smaller = [each for each in LIMITS if each < limit]
-    assert all(np.abs(difference).max() > each for each in smaller)
+    limit, largest = scale_limit(difference), float(np.abs(difference).max())
+    assert limit in LIMITS and largest <= limit
+    assert all(largest > smaller for smaller in LIMITS if smaller < limit)
     assert scale_limit(-difference) == limit
 
 

@@ -29,13 +29,18 @@ COLOUR_BLIND = {
 }  # fmt: skip
 
 
+RGB_TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+                       [0.0193339, 0.1191920, 0.9503041]])  # fmt: skip
+
+
+def linear(colours: np.ndarray) -> np.ndarray:
+    share = np.asarray(colours, dtype=np.float64) / 255
+    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+
+
 def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
     """Convert sRGB bytes to CIELAB (D65). Shapes: [..., 3] to [..., 3]."""
-    scaled = (
-        palette._linear(np.asarray(colours, dtype=np.float64) / 255)
-        @ palette._RGB_TO_XYZ.T
-        / palette._WHITE
-    )
+    scaled = linear(colours) @ RGB_TO_XYZ.T / RGB_TO_XYZ.sum(axis=1)
     low = scaled * (29 / 6) ** 2 / 3 + 4 / 29
     f = np.where(scaled > (6 / 29) ** 3, np.cbrt(scaled), low)
     lab = [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])]
@@ -44,7 +49,7 @@ def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
 
 def seen_by(kind: str, colours: np.ndarray) -> np.ndarray:
     """The sRGB bytes of what a colour-blind eye sees."""
-    seen = np.clip(palette._linear(colours / 255) @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
+    seen = np.clip(linear(colours) @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
     back = np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
     return np.rint(255 * back).astype(np.uint8)
 

@@ -167,14 +167,12 @@ def _sharing(_shared_caches: Caches) -> Iterator[None]:
 
 @pytest.fixture
 def nothing_cached() -> Iterator[None]:
-    """For tests that count what is computed, or change how."""
     with Caches.empty().used():
         yield
 
 
 @pytest.fixture
 def no_import_outlives_its_test() -> Iterator[None]:
-    """Stop every import that a test began."""
     yield
     for job in import_plan.JOBS.running().values():
         job.stop()

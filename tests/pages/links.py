@@ -16,7 +16,6 @@ _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
 
 
 def unlinked(text: str) -> str:
-    """Return a text without its links to the glossary."""
     return _LINK.sub(r"\1", text)
 
 
@@ -56,7 +55,6 @@ def go_to(app: AppTest, page: str) -> AppTest:
 
 
 def press(app: AppTest, label: str) -> AppTest:
-    """Press the button with this label, or this key."""
     (button,) = (each for each in app.button if label in (each.label, each.key))
     return button.click().run()
 

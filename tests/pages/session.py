@@ -50,7 +50,6 @@ class Session:
         self._read_to_the_end()
 
     def begin(self, page: str = "", **query: str) -> None:
-        """Open a page without waiting for its run to end."""
         self._page, self._query, self._hash = page, urlencode(query), ""
         self._send()
 
@@ -91,7 +90,6 @@ class Session:
         self.elements, self.received, self._fragment = [], b"", ""
 
     def say(self, message: BackMsg) -> None:
-        """Send a message as it is."""
         self.socket.send(message.SerializeToString())
 
     def _read_to_the_end(self) -> None:

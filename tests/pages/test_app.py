@@ -25,7 +25,6 @@ def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: P
 def test_weights_that_break_after_the_list_was_made_are_named(
     run_app: RunApp, random_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list reads headers only; NaN among the numbers shows when the model is loaded."""
     folder = tmp_path / "root" / "nan"
     shutil.copytree(random_checkpoints / "alpha", folder)
     shutil.copytree(random_checkpoints / "beta", tmp_path / "root" / "other")

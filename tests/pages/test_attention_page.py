@@ -29,7 +29,6 @@ def trace(tiny_translator: Translator) -> Trace:
 
 
 def name(app: AppTest) -> str:
-    """Return the heading of the map under the lens."""
     return next(m.value for m in app.markdown if re.match(r"\*\*(Layer|Head|Mean)", m.value))
 
 

@@ -52,7 +52,6 @@ def root(
 
 @pytest.fixture
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Match heads over one sentence instead of all examples."""
     monkeypatch.setattr(matching, "sentences_for", lambda setup: (SHORT,))
 
 
@@ -63,7 +62,6 @@ def open_shipped(open_page: RunApp) -> RunApp:
 
 
 def turn_to(app: AppTest, topic: str, control: str = "topic") -> None:
-    """Choose a view, or a display of the maps."""
     app.selectbox(key=f"{control}_widget").set_value(topic).run()
     assert not app.error
 

@@ -11,7 +11,7 @@ from tests.pages.conftest import RunApp
 from tests.pages.links import said
 from transformer.evaluation import complexity
 from transformer.evaluation import complexity_records as records
-from transformer.evaluation.complexity_records import Measurement, exponents, shipped
+from transformer.evaluation.complexity_records import Measurement, crossings, exponents, shipped
 from transformer.worker.job import STOP, Job, Register, StoppedError
 from ui.complexity import jobs
 
@@ -41,6 +41,9 @@ def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
         assert row.in_n is not None
         assert text.startswith(f"{row.in_n.value:.2f}".replace("-", "−"))
     assert f"{made.rounds} rounds in one process, k = " in said(app)
+    times = crossings(made, "products", "recurrent")
+    measured = [f"{times[d].value / d:.1f}d (d = {d})" for d in made.widths]
+    assert f"Measured times cross at {', '.join(measured)}." in said(app)
     ranges = table(app)["over n"].tolist()
     for row, text in zip(rows, ranges, strict=True):
         assert text == f"{row.lengths[0]:,} to {row.lengths[-1]:,}"

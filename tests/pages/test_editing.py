@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,6 @@ def test_a_head_on_screen_is_taken_out_and_brought_back(
 
 
 def switching() -> None:
-    """Switch heads of a model with 3 layers of 2 heads, one turn after the other."""
     import numpy as np
     import streamlit as st
 
@@ -305,8 +305,10 @@ def test_a_part_that_is_chosen_in_a_figure_is_taken_out(
 def test_several_edits_against_the_sum_of_their_parts(
     open_page: RunApp, tiny_translator: Translator
 ) -> None:
-    chosen = ("off cross.1.1", "skip decoder.2", "cut cross k2")
-    app, whole = open_page("removals", edit="; ".join(chosen)), tiny_translator
+    whole, rest = tiny_translator, ("skip decoder.2", "cut cross k2")
+    app = open_page("removals", edit="; ".join(("off cross.1", *rest)))
+    heads = range(whole.config.head_shapes["cross"][1])  # each counts, as in the tour
+    chosen = (*(f"off cross.1.{head + 1}" for head in heads), *rest)
     trace = whole.trace(CAT)
 
     def change(*names: str) -> float:
@@ -329,6 +331,9 @@ def test_heads_are_pruned_and_the_model_opened_at_a_point(
     press(app, "prune")
     assert in_words(made) in messages_in(app)
     assert "prune" not in {each.key for each in app.button}  # nothing is left to do
+    fallen = tuple(-0.06 * step for step in range(len(made.heads) + 1))
+    assert "that chose none: **1**" in in_words(replace(made, unseen=fallen, n_unseen=1))
+    assert "Other text may lose more" in in_words(made)
     mark = made.marks[3]
     press(app, f"left_{mark}")
     opened = edits_off(made.order[:mark], made.heads)

@@ -84,7 +84,6 @@ def test_what_changed_is_told_for_each(open_page: RunApp, root: Path) -> None:
 
 
 def test_a_caption_is_offered_where_the_sentence_is_none(open_page: RunApp) -> None:
-    """Translators of captions say so beside another model's sentence, and offer one of theirs."""
     app = open_page(root=SHIPPED, part="stacks", checkpoint="everyday-en-de")
     press(app, "Try a caption")
     caption = app.text_area[0].value

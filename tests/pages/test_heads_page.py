@@ -260,7 +260,6 @@ def test_the_program_of_a_role_makes_its_numbers(
 
 @pytest.fixture
 def tagged(studied: Path, made: Study, tmp_path: Path) -> Path:
-    """The studied model, its third head named for determiners."""
     shutil.copytree(studied / "alpha", tmp_path / "alpha")
     folder = studies_of(resolve(tmp_path / "alpha"))[0]
     named = np.zeros_like(made.scores["named"])

@@ -52,7 +52,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) 
 
 @pytest.fixture
 def app(shared: str) -> str:
-    """Address of the app, with no visitor left from another test."""
     wait_for_empty(shared)
     return shared
 

@@ -52,7 +52,6 @@ def finished(app: AppTest) -> AppTest:
 
 
 def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, theirs: Path) -> None:
-    """Cards open on demand, and another library's model fills the form."""
     (root / "alpha" / "metrics.json").write_text('{"tests": {"a_test": {"bleu": 12.34}}}')
     (root / "alpha" / "README.md").write_text("# It\n<script>alert(1)</script>")
     for name in ("a-pipe", "<b>*name*\n$x$", "same"):
@@ -125,7 +124,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     press(app.run(), "Look up its size")
-    assert f"{NAME}: the hub did not give it" in app.warning[0].value.replace("\\", "")
+    assert f"{NAME}: the hub did not list it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))  # of the process that imports
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.pages.conftest import RunApp
 from transformer.evaluation.parsing import load_parser, parse
+from transformer.measures.parse import calibrated
 from ui.components.parse import Drawing
 
 
@@ -33,11 +34,12 @@ def test_the_tree_and_its_brackets(open_page: RunApp, root: Path, recorded: Any)
     rows = np.frombuffer(shown.body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
     assert np.allclose(rows.sum(1), 1, atol=1e-4)  # the words and `</s>` share all of it
     nodes = zip(header["nodes"], drawing.reading.nodes, strict=True)
-    for drawn_node, node in nodes:  # a phrase is as sure as its two brackets together
+    for drawn_node, node in nodes:  # a tag's probability; that of a phrase's brackets, calibrated
         rows = [row for row in (node.row, node.closed) if row is not None]
-        wanted = np.exp(drawing.trace.log_probs[rows].sum())
+        total = drawing.trace.log_probs[rows].sum()
+        wanted = np.exp(total) if node.is_word else calibrated(total[None])[0]
         assert len(rows) == 2 - node.is_word and drawn_node["p"] == pytest.approx(wanted, abs=1e-4)
-    assert any("probability of its two brackets" in each.value for each in app.caption)
+    assert any("measured on parsing-gum" in each.value for each in app.caption)
     assert header["nodes"][0]["end"] == 6 and header["nodes"][0]["parent"] == -1
     assert len(app.main.get("download_button")) == 7
     assert any("no repairs were needed" in each.value for each in app.caption)

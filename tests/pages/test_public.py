@@ -20,7 +20,6 @@ from ui.hosting.start import MOST
 
 
 def ask(url: str, method: str = "GET") -> tuple[int, str, str]:
-    """Return an answer's status, text and policy, as a browser gets them."""
     asked = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"}, method=method)
     try:
         answer = urllib.request.urlopen(asked)
@@ -54,7 +53,6 @@ def shared(random_checkpoints: Path, log: Path) -> Iterator[str]:
 
 @pytest.fixture
 def public(shared: str) -> str:
-    """Address of the public server, with both places free."""
     wait_for_empty(shared)
     return shared
 
@@ -128,7 +126,6 @@ def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> 
 
 
 def may_import(session: Session) -> bool:
-    """Return whether the form is shown, rather than the request for the token."""
     shown = " ".join(str(element) for element in session.elements)
     assert ("New checkpoint name" in shown) != ("the link that the server printed" in shown)
     return "New checkpoint name" in shown

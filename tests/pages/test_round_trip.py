@@ -214,7 +214,6 @@ def holds(node: Any) -> Any:
 
 
 def filled(app: AppTest) -> list[Any]:
-    """Return the widgets that say what is set, the doors among them."""
     door = app.button_group(key="door_entry")
     return [door, *(node for node in widgets(app).values() if node.type != "text_input")]
 

@@ -83,7 +83,6 @@ NOT_OF_IT = {"complexity0", "complexity1", "complexity2", "positions0", "family3
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[], Exhibit], str]]:
-    """Return the makers and names of the page's downloads by key."""
     found: dict[str, tuple[Callable[[], Exhibit], str]] = {}
     draw = download._button
 

@@ -22,7 +22,6 @@ STORY = [
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
-    """A model with separate matrices for each kind of vocabulary."""
     root = tmp_path_factory.mktemp("tokens")
     kinds = {
         "unigram": train_tokenizer(SENTENCES, 110),

@@ -26,12 +26,10 @@ def headings(app: AppTest) -> set[str]:
 
 
 def places_below(stop: Stop) -> set[str]:
-    """Return the fragments that a stop's text links to."""
     return set(re.findall(r"\]\(#([^)]+)\)", stop.text))
 
 
 def check_stop(app: AppTest, stop: Stop) -> None:
-    """Check that the stop's page has an open question and no error."""
     assert not app.main.error
     assert page(app) == stop.page
     said = messages_in(app)

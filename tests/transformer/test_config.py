@@ -63,23 +63,18 @@ def test_presets_have_the_papers_vocabulary_and_heads_are_counted() -> None:
     assert PRESETS["small"].n_parameters / 1e6 == pytest.approx(2.6, abs=0.6)
     with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
         preset("huge")
-    said = {
+    counts = {
         ModelConfig(vocab_size=9, d_model=20, n_heads=heads, n_decoder_heads=others).heads_in_words
         for heads, others in ((1, None), (5, 2), (5, 5), (4, None))
     }
-    assert said == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}
+    assert counts == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}
 
 
-COUNTED = (
-    CONFIGS
-    | PRESETS
-    | {
-        "stored positions": CONFIGS["post-norm"].replace(positions="stored", max_positions=11),
-        "nothing tied": CONFIGS["two vocabularies, one head"].replace(
-            tie_embeddings="none", output_bias=True
-        ),
-    }
-)
+_TWO = CONFIGS["two vocabularies, one head"]
+COUNTED = CONFIGS | PRESETS | {
+    "stored positions": CONFIGS["post-norm"].replace(positions="stored", max_positions=11),
+    "nothing tied": _TWO.replace(tie_embeddings="none", output_bias=True),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -124,8 +119,7 @@ def test_counted_parameters_equal_the_models_and_json_holds_every_setting(name: 
 def test_refuses_what_cannot_be_built(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ModelConfig.from_dict(changes)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", "null", "[" * 100_000, "9" * 5_000, '{"a": 1}'])
@@ -162,8 +156,8 @@ def test_is_the_papers_formula_for_even_widths_in_both_layouts() -> None:
     for pos in range(9):
         for i in range(5):
             angle = pos / 10_000 ** (2 * i / 10)
-            assert table[pos, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
-            assert table[pos, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+            expected = [math.sin(angle), math.cos(angle)]
+            assert table[pos, 2 * i : 2 * i + 2].tolist() == pytest.approx(expected, abs=1e-6)
     interleaved, joined = (sinusoidal(7, 12, layout=layout) for layout in LAYOUTS)
     assert torch.equal(torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=1), joined)
 
@@ -173,16 +167,14 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     config = SMALL.replace(positions="stored", max_positions=20)
     positions = make_positions(config)
     assert isinstance(positions, StoredPositions)
-    assert not list(positions.parameters())
-    assert list(positions.state_dict()) == ["table"]
+    assert not [*positions.parameters()] and [*positions.state_dict()] == ["table"]
     exact = positions.table.clone()
     torch.testing.assert_close(exact, sinusoidal(20, 6), atol=0, rtol=0)
-    with pytest.raises(ValueError, match="position 21 lies beyond the 20 stored positions"):
+    with pytest.raises(ValueError, match="position 21 exceeds the 20 stored positions"):
         positions(14, 7)
     rounded = exact.to(dtype).float()
-    assert f"16 bits each, as {str(dtype).removeprefix('torch.')}" in about_stored(
-        {"encoder": rounded, "decoder": rounded}, config
-    )
+    about = about_stored({"encoder": rounded, "decoder": rounded}, config)
+    assert f"16 bits each, as {str(dtype).removeprefix('torch.')}" in about
     both = about_stored({"encoder": exact, "decoder": rounded}, config)
     assert "20 × 6 numbers" in both and "encoder's holds exactly the sinusoids" in both
     assert "no sinusoids (largest" in about_stored({"encoder": rounded.flip(0)}, config)
@@ -193,7 +185,7 @@ def test_learned_positions_end_with_their_table() -> None:
     positions = make_positions(SMALL.replace(d_model=7, positions="learned", max_positions=6))
     assert isinstance(positions, LearnedPositions)
     assert torch.equal(positions(2, 4), positions.table[2:])
-    with pytest.raises(ValueError, match="position 7 lies beyond the 6 learned positions"):
+    with pytest.raises(ValueError, match="position 7 exceeds the 6 learned positions"):
         positions(2, 5)
 
 
@@ -201,8 +193,7 @@ def test_frequencies_fall_from_one_and_may_reach_the_end_point() -> None:
     frequencies = angular_frequencies(16)
     assert frequencies[0] == 1 and bool((frequencies.diff() < 0).all())
     frequencies = angular_frequencies(18, "endpoint")
-    assert frequencies[0] == 1
-    assert frequencies[-1].item() == pytest.approx(1e-4)
+    assert frequencies[0] == 1 and frequencies[-1].item() == pytest.approx(1e-4)
     steps = frequencies[1:] / frequencies[:-1]
     torch.testing.assert_close(steps, steps[:1].expand_as(steps))
     with pytest.raises(ValueError, match="needs two"):
@@ -221,19 +212,17 @@ def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
         expected = sinusoidal(length, 10, start=first + 2, layout=layout, frequencies="endpoint")
         torch.testing.assert_close(positions(first, length), expected)
     angle = 7 / 10_000 ** (3 / 4)  # position 5 is number 7, and frequency 3 of 0..4
-    at = {"interleaved": (6, 7), "concatenated": (3, 8)}[layout]
-    row = positions(5, 1)[0]
-    assert row[at[0]].item() == pytest.approx(math.sin(angle), abs=1e-6)
-    assert row[at[1]].item() == pytest.approx(math.cos(angle), abs=1e-6)
+    at = {"interleaved": [6, 7], "concatenated": [3, 8]}[layout]
+    expected = [math.sin(angle), math.cos(angle)]
+    assert positions(5, 1)[0, at].tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_near_distances_are_told_apart_and_far_ones_share(causal: bool) -> None:
     """By hand: half of the classes hold one distance each, the last all from 128 on."""
     apart = torch.arange(-300, 301)
-    classes = dict(
-        zip(apart.tolist(), distance_buckets(apart, causal=causal).tolist(), strict=True)
-    )
+    buckets = distance_buckets(apart, causal=causal)
+    classes = dict(zip(apart.tolist(), buckets.tolist(), strict=True))
     assert set(classes.values()) == set(range(DISTANCE_BUCKETS)) - ({16} - {16 * causal})
     exact = 16 if causal else 8
     assert [classes[-n] for n in range(exact)] == list(range(exact))

@@ -62,7 +62,7 @@ def translated(
 
 def test_arguments(tiny_checkpoint: Path, tiny_translator: Translator, command: Command) -> None:
     sentences = [SENTENCES[0], "", SENTENCES[4]]
-    expected = "".join(f"{each.text}\n" for each in tiny_translator.translate(sentences))
+    expected = "".join(f"{done.text}\n" for done in tiny_translator.translate(sentences))
     assert command("translate", "--checkpoint", tiny_checkpoint, *sentences) == (0, expected, "")
     other = tiny_translator.edited("off cross; no positions").translate(sentences[:1])[0].text
     edits = ["--edit", "no positions; off cross"]
@@ -74,21 +74,21 @@ def test_arguments(tiny_checkpoint: Path, tiny_translator: Translator, command: 
 def test_lines(tiny_translator: Translator, translated: Callable[[bytes], Ran], end: bytes) -> None:
     lines = [SENTENCES[6], "", "  ", SENTENCES[0], "A \x0c\u2028\x85 dog", "\x00", SENTENCES[4]]
     data = (b"\r\n" if end == b"\r\n" else b"\n").join(line.encode() for line in lines) + end
-    expected = [each.text for each in tiny_translator.translate(lines, beam_size=2)]
+    expected = [done.text for done in tiny_translator.translate(lines, beam_size=2)]
     assert translated(data) == (0, "".join(f"{text}\n" for text in expected), "")
     assert expected[1] == expected[2] == expected[5] == ""
 
 
-@pytest.mark.parametrize(("data", "status", "lines", "said"), [
+@pytest.mark.parametrize(("data", "status", "lines", "comment"), [
     (b"", 0, 0, ""), (b"\xff\xfe\n\n", 0, 2, ""),
     (b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n", 2, 2, r".*: line 3: .* at most 512.*\n"),
     ("A dog.\n漢 Ж\n\n漢\n".encode(), 0, 4, "lines 2, 4: the model does not know '漢', 'Ж'\n"),
 ], ids=["none", "not UTF-8", "too long", "unknown"])  # fmt: skip
-def test_what_is_wrong_with_a_line_is_said_beside_the_answers(
-    translated: Callable[[bytes], Ran], data: bytes, status: int, lines: int, said: str
+def test_problems_of_a_line_are_reported_beside_the_answers(
+    translated: Callable[[bytes], Ran], data: bytes, status: int, lines: int, comment: str
 ) -> None:
     ran = translated(data)
-    assert (ran.status, ran.out.count("\n")) == (status, lines) and re.fullmatch(said, ran.err)
+    assert (ran.status, ran.out.count("\n")) == (status, lines) and re.fullmatch(comment, ran.err)
 
 
 def test_a_loop_is_named_beside_the_whole_translation(
@@ -97,30 +97,27 @@ def test_a_loop_is_named_beside_the_whole_translation(
     looped, real = "Ein Tag" + " und ein Hund" * 4, Translator.translate
 
     def loop(self: Translator, sentences: Sequence[str], *a: Any, **k: Any) -> list[Translation]:
-        done = real(self, sentences, *a, **k)
-        return [
-            replace(each, text=looped, complete="cat" in sentence)
-            for each, sentence in zip(done, sentences, strict=True)
-        ]
+        pairs = zip(real(self, sentences, *a, **k), sentences, strict=True)
+        return [replace(done, text=looped, complete="cat" in text) for done, text in pairs]
 
     monkeypatch.setattr(Translator, "translate", loop)
-    said = "line 1: the model repeats 'und ein Hund' up to the length limit\n"
-    assert translated(b"A dog.\nA cat.\n") == (0, f"{looped}\n" * 2, said)
+    comment = "line 1: the model repeats 'und ein Hund' up to the length limit\n"
+    assert translated(b"A dog.\nA cat.\n") == (0, f"{looped}\n" * 2, comment)
 
 
 def test_streams_that_are_closed(
     tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", None)
-    monkeypatch.setattr("sys.stdout", None)
-    assert main(["translate", "--checkpoint", str(tiny_checkpoint)]) == 0
-    assert main(["translate", "--checkpoint", str(tiny_checkpoint), "A dog."]) == 0
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{name}", None)
+    for sentences in ([], ["A dog."]):
+        assert main(["translate", "--checkpoint", str(tiny_checkpoint), *sentences]) == 0
     assert capsys.readouterr().err == ""
     for stream in (sys.stdin, sys.stdout):
         stream.close()
 
 
-#: A command, `$` for the tiny checkpoint and `~` for an empty folder, and what is said about it.
+#: Commands, with `$` for the tiny checkpoint and `~` for an empty folder, and their errors.
 BAD = {
     "translate --checkpoint ~/none x": "none: no such checkpoint",
     "translate --checkpoint $ --beam 0 x": "beam size 0",
@@ -133,15 +130,14 @@ BAD = {
     "translate --checkpoint $ --sample --top-p 2 x": "top_p 2.0",
     "translate --checkpoint $ --sample --beam 4 x": "allowed is 1",
     "translate --checkpoint ~/bad x": "model.safetensors: not a whole",
-    "": "COMMAND",
-    "fly": "'fly'",
+    "": "COMMAND", "fly": "'fly'", "show": "FILE.npz",
     "trace --checkpoint $ --src A --out ~/no/x.npz": "no/",
     "trace --checkpoint $ --src A --out ~/..": "Is a directory",
     "trace --checkpoint $ --src A --out ''": "out: is empty",
     "trace --checkpoint $ --src A --tgt B --sample --out x": "cannot be combined with --tgt",
     "train tiny --data ~ --out ''": "out: is empty",
     "train huge --data ~ --out ~/run": "huge",
-    # Said before anything is read.
+    # Reported before anything is read.
     "evaluate --checkpoint $ --src x --ref y --output ~/nowhere/x": "nowhere/x: No such file",
     "evaluate --checkpoint $ --src ~/no.en --ref ~/no.de": "no.en",
     "info ~/none": "none: no such checkpoint",
@@ -149,11 +145,10 @@ BAD = {
     "show ~/cut.npz --html ~/x.html": "not a whole .npz file",
     "show ~/ok.npz --port 0": "--port 0 is not a port",
     "show ~/ok.npz --port 8000 --html x.html": "--html does not start",
-    "show": "FILE.npz",
     "import fairseq": "give DIR and --out PATH",
     "import joeynmt x --out y --moses": "--moses is for fairseq",
     "import marian --explain": "marian files need no conversion",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case[:40])
@@ -178,8 +173,8 @@ def test_evaluate_prints_json(tiny_checkpoint: Path, tmp_path: Path, command: Co
     values = json.loads(command(*common, "--json", "--protocol", "multi30k-lc-tok").out)
     assert {"bleu", "chrf", "signature", "tokens_per_second", "lc_tok_bleu"} <= set(values)
     assert values["sentences"] == len(out.read_text(encoding="utf-8").splitlines()) == 5
-    said = command(*common).out
-    assert "nrefs:1|case:mixed" in said and "lc_tok_bleu" not in said
+    printed = command(*common).out
+    assert "nrefs:1|case:mixed" in printed and "lc_tok_bleu" not in printed
 
 
 @pytest.mark.parametrize(("options", "asked"), [
@@ -216,22 +211,20 @@ def test_a_command_opens_a_moment_of_training(
     write_snapshots(folder)
     found = (load_stack if ours else load_checkpoint)(f"{folder}@20")
     (save_stack if ours else save_checkpoint)(tmp_path / "same", found.model, found.tokenizer)
-    said = []
+    results, out = [], str(tmp_path / "out.npz")
+    text = ["--src", "The cat sat.", "--out", out] if name == "trace" else ["The cat sat."]
     for place in ("it@20", "same"):
-        where, text = [str(tmp_path / place)], "The cat sat."
-        if name != "info":
-            where = ["--checkpoint", *where, "--device", "cpu"]
-            out = str(tmp_path / "out.npz")
-            where += ["--src", text, "--out", out] if name == "trace" else [text]
-        ran = command(name, *where, *(["--json"] if name == "info" else []))
+        path = str(tmp_path / place)
+        model = ["--checkpoint", path, "--device", "cpu", *text]
+        ran = command(name, *([path, "--json"] if name == "info" else model))
         assert ran.status == 0, ran.err
-        said.append(ran.out)
+        results.append(ran.out)
         if name == "trace":
             with np.load(out) as arrays:
-                said[-1] = str(arrays["cross"].tolist())
+                results[-1] = str(arrays["cross"].tolist())
     if name == "info":
-        said = [{**json.loads(each), "name": 0, "path": 0} for each in said]
-    assert said[0] == said[1]
+        results = [{**json.loads(text), "name": 0, "path": 0} for text in results]
+    assert results[0] == results[1]
 
 
 def test_info(tiny_checkpoint: Path, tmp_path: Path, command: Command) -> None:
@@ -245,7 +238,7 @@ def test_info(tiny_checkpoint: Path, tmp_path: Path, command: Command) -> None:
     broken.mkdir(exist_ok=True)
     (broken / "config.json").write_text("{")
     ran = command("info", tiny_checkpoint.parent)
-    assert ran.status == 0 and all(each in ran.out for each in ("tiny", "broken: ", "n_heads: 3"))
+    assert ran.status == 0 and all(t in ran.out for t in ("tiny", "broken: ", "n_heads: 3"))
 
 
 def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
@@ -263,12 +256,10 @@ def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
         process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
         answers.append(process.stdout.readline())
-    assert [answer[-1:] for answer in answers] == [b"\n"] * 3
-    assert answers[1] == b"\n"
+    assert [answer[-1:] for answer in answers] == [b"\n"] * 3 and answers[1] == b"\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert b"Traceback" not in err
+    assert process.returncode == 130 and b"Traceback" not in err
 
 
 def test_an_import_that_is_interrupted_is_no_failure(
@@ -304,8 +295,8 @@ def test_a_command_that_scores_asks_for_its_extra(
                 monkeypatch.delattr(sys.modules[package], module, raising=False)
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    said = "needs sacrebleu: pip install .[evaluate]\n"
-    assert command(*arguments.split()).refused.endswith(said)
+    advice = "needs sacrebleu: pip install .[evaluate]\n"
+    assert command(*arguments.split()).refused.endswith(advice)
 
 
 def test_a_reader_that_leaves_early(

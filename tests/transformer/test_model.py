@@ -31,9 +31,7 @@ def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor
 
 def test_a_future_token_changes_nothing(model: Transformer) -> None:
     before = everything(model, SRC, TGT)
-    changed = TGT.clone()
-    changed[:, 3] = 22
-    after = everything(model, SRC, changed)
+    after = everything(model, SRC, TGT.index_fill(1, torch.tensor(3), 22))
     assert torch.equal(before["logits"][:, :3], after["logits"][:, :3])
     assert not torch.allclose(before["logits"][:, 3:], after["logits"][:, 3:])
 
@@ -65,8 +63,7 @@ def test_a_cache_changes_nothing(model: Transformer, cuts: set[int]) -> None:
 def test_every_weight_learns(model: Transformer) -> None:
     model = Transformer(model.config)
     model(SRC, TGT).square().mean().backward()
-    silent = [name for name, weight in model.named_parameters() if weight.grad is None]
-    assert not silent
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None]
 
 
 def test_dropout_only_while_training() -> None:
@@ -99,11 +96,9 @@ def test_equals_pytorch(norm: str, activation: str, dtype: torch.dtype, toleranc
         tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1), src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,
     )  # fmt: skip
-    found = model.decode(TGT, model.encode(SRC)).hidden
-    explicit = everything(model, SRC, TGT)["hidden"]
-    real = TGT != 0
-    torch.testing.assert_close(found[real], expected[real], atol=tolerance, rtol=0)
-    torch.testing.assert_close(explicit[real], expected[real], atol=tolerance, rtol=0)
+    fused, real = model.decode(TGT, model.encode(SRC)).hidden, TGT != 0
+    for hidden in (fused, everything(model, SRC, TGT)["hidden"]):
+        torch.testing.assert_close(hidden[real], expected[real], atol=tolerance, rtol=0)
 
 
 #: Names of a layer's parts in PyTorch's module.
@@ -130,7 +125,7 @@ def _as_torch(model: Transformer) -> nn.Transformer:
         if stack not in ("encoder", "decoder") or ".w_k." in name or ".w_v." in name:
             continue
         if ".w_q." in name:
-            value = torch.cat([ours[name.replace("w_q", each)] for each in ("w_q", "w_k", "w_v")])
+            value = torch.cat([ours[name.replace("w_q", part)] for part in ("w_q", "w_k", "w_v")])
         last = "norm3" if stack == "decoder" else "norm2"
         for old, new in (THEIRS | {"around_feed_forward.norm": last, "_norm.": ".norm."}).items():
             name = name.replace(old, new)
@@ -144,11 +139,8 @@ B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
 
 def qkv(n_queries: int = T, n_keys: int = S, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return (
-        torch.randn(B, H, n_queries, D_K, generator=generator),
-        torch.randn(B, H, n_keys, D_K, generator=generator),
-        torch.randn(B, H, n_keys, D_V, generator=generator),
-    )
+    sizes = ((n_queries, D_K), (n_keys, D_K), (n_keys, D_V))
+    return tuple(torch.randn(B, H, *size, generator=generator) for size in sizes)
 
 
 def random_mask(n_queries: int, n_keys: int, seed: int) -> Tensor:
@@ -181,8 +173,7 @@ def test_rows_sum_to_one_where_seen(n_queries: int, n_keys: int, seed: int, scal
     _, weights = attend_explicitly(q * scale, k, v, mask)
     assert weights.shape == (B, H, n_queries, n_keys)
     torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, n_queries))
-    assert bool((weights[~mask.expand_as(weights)] == 0).all())
-    assert bool((weights >= 0).all())
+    assert bool((weights[~mask.expand_as(weights)] == 0).all() and (weights >= 0).all())
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -205,8 +196,7 @@ def test_weights_are_returned_before_dropout() -> None:
     torch.manual_seed(0)
     output, weights = attend_explicitly(q, k, v, dropout=0.5)
     plain, expected = attend_explicitly(q, k, v)
-    assert torch.equal(weights, expected)
-    assert not torch.allclose(output, plain)
+    assert torch.equal(weights, expected) and not torch.allclose(output, plain)
 
 
 @pytest.mark.parametrize(("n_heads", "d_k", "d_v"), [(1, 8, 8), (3, 5, 9), (8, 1, 2)])

@@ -1,16 +1,15 @@
-"""Checkpoints: folders that hold a complete trained model.
+"""Reads and writes checkpoints: folders with a trained model.
 
     config.json         the `ModelConfig`, and the hashes of the tokenizer's files
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
     tokenizer.model     the SentencePiece model; other tokenizers have more files, see
                         `transformer.text.files`
     metrics.json        measured figures, optional
-    snapshots.npz       the weights at moments of training, optional
+    snapshots.npz       weights at moments of training, optional
     README.md           the model card, optional
 
-A checkpoint may come from anywhere, so nothing in it is trusted. Weights are read as numbers, never
-as code, and every shape is compared with the config before memory is allocated. Errors are one line
-that names the file.
+Checkpoints are untrusted. Weights are read as numbers, never as code, and every shape is compared
+with the config before memory is allocated. Errors are one line naming the file.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ from transformer.files.safe import (
     MAX_CONFIG,
     MAX_LAYERS,
     MAX_POSITION_ENTRIES,
-    MAX_SMALL_FILE,
     MAX_TABLE,
     is_folder,
     is_there,
@@ -53,34 +51,32 @@ from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
-#: Key of the record.
+#: Key of the record in metrics.json.
 TRAINING_TEXT = "training_text"
 
-#: Kinds of text by corpus; a model trained on several counts as the first.
+#: Kinds of text by corpus; of several corpora, the first counts.
 KINDS = {"tatoeba": "everyday sentences", "multi30k": "photo captions"}
 
-#: Share of the different sources that are at most as long as `TrainingText.src_tokens`.
+#: Share of distinct sources that are at most `TrainingText.src_tokens` long.
 COVERED = 0.99
 
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The text that a model was trained on."""
+    """Training text of a model."""
 
-    kind: str  # of the text, a value of `KINDS`
-    #: tokens of the longest source, leaving out the longest 1%; without `</s>`. A source counts
-    #: once.
-    src_tokens: int
+    kind: str  # a value of `KINDS`
+    src_tokens: int  # in the longest distinct source, without `</s>` and the longest 1% of sources
 
 
 def kind_of(corpora: Iterable[str]) -> str:
-    """Return the kind of text in these corpora, "" if none is of a known kind."""
+    """Return the kind of text in these corpora, or "" if unknown."""
     named = set(corpora)
     return next((kind for name, kind in KINDS.items() if name in named), "")
 
 
 def training_text(metrics: Mapping[str, Any]) -> TrainingText | None:
-    """Return the untrusted record in metrics.json; None unless it is valid."""
+    """Return the record in untrusted metrics, or None unless it is valid."""
     match metrics.get(TRAINING_TEXT):
         case {"kind": str(kind), "src_tokens": int(tokens)} if (
             kind in KINDS.values() and tokens > 1
@@ -92,16 +88,16 @@ def training_text(metrics: Mapping[str, Any]) -> TrainingText | None:
 CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
 
-#: Types in which weights may be stored; computation is in float32.
+#: Types of stored weights; computation is in float32.
 STORED_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES.values()}
 
-#: Learned or stored position tables of the two stacks.
+#: Position tables of the two stacks.
 POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
 
 #: Attempts to read a folder that is being replaced.
 _ATTEMPTS = 10
 
-#: Largest metrics.json in bytes; it stays in memory for every listed checkpoint.
+#: Maximum size of metrics.json in bytes; it stays in memory for every listed checkpoint.
 MAX_METRICS = 256 * 1024
 
 Config = TypeVar("Config")
@@ -112,20 +108,20 @@ Model = TypeVar("Model", bound=nn.Module)
 class Loaded(Generic[Config, Model]):
     """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
 
-    ref: ModelRef  # where it was read, as a checkpoint or as one of its snapshots
-    config: Config  # shape of the model
+    ref: ModelRef  # the checkpoint or its snapshot
+    config: Config
     model: Model
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The folder's name, with the updates of a snapshot."""
+        """Folder name, with a snapshot's updates."""
         return self.ref.name
 
     @property
     def path(self) -> Path:
-        """The folder, or a snapshot's: `PATH@UPDATES`."""
+        """The folder, or a snapshot's `PATH@UPDATES`."""
         return self.ref.path
 
 
@@ -134,20 +130,20 @@ Kept = TypeVar("Kept", bound=Loaded[Any, Any])
 
 @dataclass(frozen=True)
 class ModelClass(Generic[Config, Model, Kept]):
-    """Models of one class, as checkpoint folders hold them."""
+    """Checkpoint format of a class of models."""
 
     read_config: Callable[[Path], tuple[Config, Tokenizer]]  # reads a folder's config and tokenizer
-    outline: Callable[[Config], Model]  # builds the model of a config on the meta device
-    layout: Callable[[Config], Layout]  # the tensors of that model
+    outline: Callable[[Config], Model]  # builds a model on the meta device
+    layout: Callable[[Config], Layout]  # returns the model's tensors
     complete: Callable[[Config, Model], None]  # computes positions that are not stored
-    kept: Callable[..., Kept]  # a checkpoint in memory
+    kept: Callable[..., Kept]  # class of a checkpoint in memory
 
     def load(self, path: str | Path | ModelRef) -> Kept:
-        """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
+        """Read a checkpoint folder, or a snapshot as `PATH@UPDATES`.
 
-        A folder replaced during the read is read again: no model is part old, part new.
+        A folder replaced during the read is read again, so that no model mixes two versions.
 
-        Raises: `CheckpointError` naming the file and what is wrong.
+        Raises: `CheckpointError` naming the file and the fault.
         """
         ref = ModelRef.of(path)
         restore(ref.folder)
@@ -175,10 +171,7 @@ class ModelClass(Generic[Config, Model, Kept]):
         return self.kept(ref, config, model, tokenizer, read_metrics(ref.folder))
 
     def check(self, path: str | Path | ModelRef) -> Config:
-        """Check config, tokenizer and the header of the weights without reading numbers.
-
-        Raises: `CheckpointError`, like `load`.
-        """
+        """Check config, tokenizer and the weights' header. Raises like `load`."""
         ref = ModelRef.of(path)
         config, _ = self.read_config(ref.folder)
         check_state(ref, self.layout(config))
@@ -197,10 +190,10 @@ class ModelClass(Generic[Config, Model, Kept]):
         """Write a checkpoint folder atomically.
 
         Args:
-            path: the folder, created if missing. Its other files are kept.
-            metrics: written to metrics.json; None leaves the file as it is.
-            dtype: type in which to store the weights, a name of `STORED_DTYPES`.
-            card: the model card in Markdown, written to README.md; None leaves the file as it is.
+            path: the folder, created if missing; its other files are kept.
+            metrics: written to metrics.json unless None.
+            dtype: type of the stored weights, a name of `STORED_DTYPES`.
+            card: Markdown written to README.md unless None.
 
         Returns: the folder.
         """
@@ -233,7 +226,7 @@ class ModelClass(Generic[Config, Model, Kept]):
         if dtype not in STORED_DTYPES:
             raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
         stored = {
-            # Position tables are small, and sinusoids in them must not be rounded (again).
+            # Position tables are small, and their sinusoids must not be rounded again.
             name: tensor.detach()
             .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
             .contiguous()
@@ -253,8 +246,8 @@ def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
     except (ConfigError, TypeError) as error:
         if "unknown setting 'task'" in str(error):
             raise CheckpointError(
-                f"{path}: a model of one stack, which only `complete`, `align`, `measure` and the "
-                "app open"
+                f"{path}: a model of one stack; only `complete`, `align`, `measure` and the app "
+                "open it"
             ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
         foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
@@ -273,7 +266,7 @@ def read_config_text(folder: Path) -> str:
 
 
 def check_size(path: Path, config: ModelConfig) -> None:
-    """Refuse a config that asks for more than fits; raises `CheckpointError` naming `path`."""
+    """Raise `CheckpointError` naming `path` for a config beyond the limits."""
     for name in ("n_encoder_layers", "n_decoder_layers"):
         if getattr(config, name) > MAX_LAYERS:
             raise CheckpointError(
@@ -289,8 +282,8 @@ def check_size(path: Path, config: ModelConfig) -> None:
 def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """Check a config's sizes, read the folder's tokenizer, and compare the two.
 
-    A tokenizer of another model with as many pieces would give fluent nonsense, so its files have
-    the hashes in config.json; older folders have none there.
+    Another model's tokenizer of the same size would give fluent nonsense, so config.json holds the
+    hashes of its files, except in older folders.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -300,8 +293,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     hashes: dict[str, str] = {}
 
     def read(name: str) -> bytes:
-        most = MAX_TABLE if name.endswith(".json") else MAX_SMALL_FILE
-        data = read_small(folder / name, most)
+        data = read_small(folder / name, MAX_TABLE)
         hashes[name] = hashlib.sha256(data).hexdigest()
         return data
 
@@ -318,7 +310,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 
 
 def check_pieces(where: str, tokenizer: Tokenizer, config: ModelConfig) -> None:
-    """Raise `CheckpointError` for a tokenizer of another model."""
+    """Raise `CheckpointError` for another model's tokenizer."""
     for side, part, size in (
         ("vocab_size", tokenizer, config.vocab_size),
         ("target", tokenizer.target, config.target_vocab_size),
@@ -336,7 +328,7 @@ def check_pieces(where: str, tokenizer: Tokenizer, config: ModelConfig) -> None:
 
 
 def read_metrics(folder: Path) -> Mapping[str, Any]:
-    """Read metrics.json; a missing or unreadable file must not keep a good model from loading."""
+    """Read metrics.json; a damaged file does not keep a good model from loading."""
     try:
         values = parse_json(read_small(folder / METRICS, MAX_METRICS))
     except ValueError:  # includes `CheckpointError`

@@ -1,11 +1,11 @@
-"""The mean output of every head, which the edit `mean` puts in the output's place.
+"""Mean outputs of all heads, which the edit `mean` substitutes for their outputs.
 
     means.npz
         encoder_self   float32 [L, H, d_v]; decoder_self and cross likewise
-        about          text []   JSON: the digest of the `weights` beside the file, the `text`
-                                 that the means are of, and how many `sentences` it has
+        about          text []   JSON: the digest of the `weights` beside the file, the name of the
+                                 `text` averaged over, and its number of `sentences`
 
-Written by `python -m transformer means`.
+`python -m transformer means` writes the file.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 
 FILE = "means.npz"
 
-#: A block of attention: its kind, and its layer from 0.
+#: An attention block: its kind, and its layer from 0.
 Block = tuple[AttentionKind, int]
 
 
 def write_means(ref: ModelRef, means: Mapping[Block, Tensor], text: str, sentences: int) -> None:
-    """Write means [H, d_v] of each block's heads beside the weights that they belong to.
+    """Write means [H, d_v] of each block's heads beside the model's weights.
 
-    Args: text, sentences: the name of the reference text, and its size.
+    Args: text, sentences: name and size of the reference text.
     """
     about = {"weights": weights_digest(ref.folder), "text": text, "sentences": sentences}
     arrays: dict[str, Any] = {
-        kind: np.stack([each.cpu().numpy() for (of, _), each in means.items() if of == kind])
+        kind: np.stack([mean.cpu().numpy() for (of, _), mean in means.items() if of == kind])
         for kind in ATTENTION_KINDS
     }
     file = io.BytesIO()
@@ -52,18 +52,18 @@ def write_means(ref: ModelRef, means: Mapping[Block, Tensor], text: str, sentenc
 def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     """Return the means [H, d_v] of each block's heads.
 
-    Raises: `InputError`, one line that names the command that writes them, if the model has none,
-        or the file is damaged or of other weights.
+    Raises: `InputError`, one line naming the command that writes them, if the file is missing,
+        damaged, or belongs to other weights.
     """
     path = ref.folder / FILE
     hint = f"`python -m transformer means {ref.folder.name} --data DIR` writes them"
     if ref.updates is not None:
-        raise InputError(f"{ref.name}: only the trained model knows its heads' means")
+        raise InputError(f"{ref.name}: only the trained model has means of heads")
     if not is_there(path):
-        raise InputError(f"{ref.name}: the means of its heads are not known; {hint}")
+        raise InputError(f"{ref.name}: it has no means of heads; {hint}")
     try:
-        found = read_npz(path, {"about", *ATTENTION_KINDS})
-        about = parse_json(str(found.get("about", "")))
+        arrays = read_npz(path, {"about", *ATTENTION_KINDS})
+        about = parse_json(str(arrays.get("about", "")))
     except (CheckpointError, ValueError):
         raise InputError(f"{ref.name}: {FILE} is damaged; {hint}") from None
     if not isinstance(about, dict) or about.get("weights") != weights_digest(ref.folder):
@@ -71,7 +71,7 @@ def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     means: dict[Block, Tensor] = {}
     for kind, (layers, heads) in config.head_shapes.items():
         shape = (layers, heads, config.d_v or config.d_model // heads)
-        array = found.get(kind)
+        array = arrays.get(kind)
         if array is None or array.shape != shape or not np.isfinite(array).all():
             raise InputError(f"{ref.name}: {FILE} belongs to another model; {hint} again")
         means |= {(kind, n): torch.tensor(row, dtype=torch.float32) for n, row in enumerate(array)}

@@ -12,20 +12,20 @@ from typing import Literal
 
 from transformer.files.safe import is_folder, is_there
 
-#: Between a checkpoint's path and the updates of one of its snapshots.
+#: Separator between a checkpoint's path and a snapshot's updates.
 SIGN = "@"
 
-#: File of a checkpoint's snapshots.
+#: Snapshot file of a checkpoint.
 SNAPSHOTS = "snapshots.npz"
 
-#: Limit for the number that names a snapshot.
+#: Maximum number of a snapshot's updates.
 MAX_UPDATES = 10**9
 
-#: "checkpoint" is this project's format, and "one_stack" that of its models of one stack;
-#: "foreign" must be imported first.
+#: "checkpoint" is this project's format, "one_stack" its format for models with one stack;
+#: "foreign" models must be imported first.
 Kind = Literal["checkpoint", "one_stack", "archive", "huggingface", "foreign"]
 
-#: Files whose change makes a folder another model, and the maximum number looked at.
+#: Suffixes of files in a fingerprint, and the maximum number of files.
 _COUNTED = (".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz")
 _MOST_COUNTED = 200
 
@@ -35,16 +35,16 @@ class ModelRef:
     """A model on disk."""
 
     folder: Path  # its folder, or its file of arrays
-    updates: int | None = None  # of one of its snapshots, None for the model as it is stored
+    updates: int | None = None  # of a snapshot, or None for the stored model
     kind: Kind = "checkpoint"  # its format
-    mark: str = ""  # `fingerprint` of its files when the reference was resolved, "" if not resolved
-    edits: str = ""  # what is taken out of it, as `transformer.edits.language.text_of` writes it
+    mark: str = ""  # `fingerprint` of its files when the reference was resolved, otherwise ""
+    edits: str = ""  # applied to the model, as `transformer.edits.language.text_of` writes them
 
     @classmethod
     def of(cls, path: str | Path | ModelRef) -> ModelRef:
-        """Split `PATH@UPDATES`; kind and mark remain to be resolved.
+        """Split `PATH@UPDATES` without resolving kind and mark.
 
-        A folder that exists under the whole name, sign included, is that folder.
+        An existing folder of the whole name, sign included, takes precedence.
         """
         if isinstance(path, ModelRef):
             return path
@@ -57,25 +57,25 @@ class ModelRef:
 
     @property
     def path(self) -> Path:
-        """The path that names it: `FOLDER` or `FOLDER@UPDATES`."""
+        """`FOLDER` or `FOLDER@UPDATES`."""
         if self.updates is None:
             return self.folder
         return self.folder.with_name(at(self.folder.name, self.updates))
 
     @cached_property
     def name(self) -> str:
-        """Name of the folder, followed by the updates of a snapshot."""
+        """Folder name, followed by a snapshot's updates."""
         try:
             return at(self.folder.resolve().name, self.updates)
         except (OSError, ValueError, RuntimeError):
             return self.path.name
 
     def after(self, updates: int | None) -> ModelRef:
-        """Return the reference to a snapshot, or to the model as it is stored for None."""
+        """Return a reference to a snapshot, or to the stored model if `updates` is None."""
         return replace(self, updates=updates)
 
     def edited(self, edits: str) -> ModelRef:
-        """Return the reference to the same model with other edits, "" for none."""
+        """Return a reference to this model with other edits; "" removes them."""
         return replace(self, edits=edits)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class ModelRef:
 
 
 def split_name(name: str) -> tuple[str, int | None]:
-    """Split `NAME@UPDATES`; the updates are None without a number that `at` writes."""
+    """Split `NAME@UPDATES`; the updates are None unless written as by `at`."""
     stem, _, digits = name.rpartition(SIGN)
     if not stem or len(digits) > 10 or not (digits.isascii() and digits.isdecimal()):
         return name, None
@@ -93,17 +93,17 @@ def split_name(name: str) -> tuple[str, int | None]:
 
 
 def at(name: str, updates: int | None) -> str:
-    """Return the name of a checkpoint's snapshot, or of the checkpoint itself for None."""
+    """Return a snapshot's name, or the checkpoint's if `updates` is None."""
     return name if updates is None else f"{name}{SIGN}{updates}"
 
 
 def fingerprint(path: Path) -> str:
-    """Return a text that changes whenever a file of a model does: name, size, time or inode."""
+    """Return a string that changes with the name, size, time or inode of any model file."""
     statuses: list[tuple[str, os.stat_result]] = []
-    with suppress(OSError, ValueError):  # absent, or no path at all
+    with suppress(OSError, ValueError):  # missing, or not a path
         try:
             with os.scandir(path) as files:
-                counted = [(each.name, each) for each in files if each.name.endswith(_COUNTED)]
+                counted = [(file.name, file) for file in files if file.name.endswith(_COUNTED)]
         except NotADirectoryError:
             statuses.append((path.name, path.stat()))
         else:

@@ -1,4 +1,4 @@
-"""Weights in one file, or in several with an index of tensors."""
+"""Weights in one file, or in shards with an index of tensors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from transformer.checkpoint.weights import Described, describe, describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_file, is_there, json_object
 
-#: Most shards of one model.
+#: Maximum number of shards.
 MAX_FILES = 100
-#: Allowed name of a shard: beside its index, not hidden.
+#: Allowed shard names: beside the index, not hidden.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,200}", re.ASCII)
 
 
@@ -23,18 +23,17 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,200}", re.ASCII)
 class Stored:
     """Description of weights on disk."""
 
-    path: Path  # the file, or the index of several, for messages
-    files: Mapping[str, Path]  # the file that holds each tensor
+    path: Path  # the file, or the index of shards, for messages
+    files: Mapping[str, Path]  # file of each tensor
     found: Mapping[str, Described]  # shape and type of each tensor
     size: int  # total bytes
-    #: the tensors, if reading the file's settings has read them too
-    read: Mapping[str, Tensor] | None = None
+    read: Mapping[str, Tensor] | None = None  # the tensors, if already in memory
 
     @classmethod
     def of(cls, path: Path, tensors: Mapping[str, Tensor]) -> Stored:
-        """Describe tensors that were read from one file."""
-        found = {name: describe(tensor) for name, tensor in tensors.items()}
-        return cls(path, dict.fromkeys(found, path), found, check_file(path), tensors)
+        """Describe tensors read from one file."""
+        described = {name: describe(tensor) for name, tensor in tensors.items()}
+        return cls(path, dict.fromkeys(described, path), described, check_file(path), tensors)
 
     def tensors(self) -> Mapping[str, Tensor]:
         """Read a copy of every tensor in its stored type.
@@ -43,11 +42,11 @@ class Stored:
         """
         if self.read is not None:
             return self.read
-        read: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for path in dict.fromkeys(self.files.values()):
-            found = {name: self.found[name] for name, file in self.files.items() if file == path}
-            read |= read_tensors(path, found)
-        return read
+            names = [name for name, file in self.files.items() if file == path]
+            tensors |= read_tensors(path, {name: self.found[name] for name in names})
+        return tensors
 
 
 def describe_shards(folder: Path, names: Sequence[str], most: int = MAX_FILES) -> Stored:
@@ -59,33 +58,33 @@ def describe_shards(folder: Path, names: Sequence[str], most: int = MAX_FILES) -
     """
     path, placed = weight_files(folder, names, most)
     if placed is None:
-        found = describe_weights(path)
-        return Stored(path, dict.fromkeys(found, path), found, check_file(path))
+        described = describe_weights(path)
+        return Stored(path, dict.fromkeys(described, path), described, check_file(path))
     files: dict[str, Path] = {}
-    found, size = {}, 0
+    described, size = {}, 0
     for name in sorted(set(placed.values())):
         file = path.parent / name
         size += check_file(file)
-        held = describe_weights(file)
-        for tensor in held:
+        shard = describe_weights(file)
+        for tensor in shard:
             if placed.get(tensor) != name:
                 raise CheckpointError(f"{file}: {path.name} does not list tensor {tensor!r} here")
         for tensor, other in placed.items():
-            if other == name and tensor not in held:
+            if other == name and tensor not in shard:
                 raise CheckpointError(f"{file}: tensor {tensor!r} is missing")
-        files |= dict.fromkeys(held, file)
-        found |= held
-    return Stored(path, files, found, size)
+        files |= dict.fromkeys(shard, file)
+        described |= shard
+    return Stored(path, files, described, size)
 
 
 def weight_files(
     folder: Path, names: Sequence[str], most: int = MAX_FILES
 ) -> tuple[Path, dict[str, str] | None]:
-    """Return a weight file and None, or an index and the name of each tensor's file.
+    """Return a weight file and None, or an index and the file name of each tensor.
 
     Args:
-        names: of weight files in order of preference; an index is named NAME.index.json.
-        most: files that an index may name.
+        names: weight files in order of preference; their indexes are NAME.index.json.
+        most: maximum number of shards.
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -100,12 +99,12 @@ def weight_files(
 def _placed(index: Path, suffix: str, most: int) -> dict[str, str]:
     placed = json_object(index).get("weight_map")
     if not isinstance(placed, dict) or not placed:
-        raise CheckpointError(f"{index}: 'weight_map' does not say which tensor lies where")
+        raise CheckpointError(f"{index}: 'weight_map' does not map tensors to files")
     for file in placed.values():
         if not isinstance(file, str) or not _NAME.fullmatch(file) or not file.endswith(suffix):
             raise CheckpointError(
                 f"{index}: {file!r:.80} is not the name of a {suffix} file beside it"
             )
     if (count := len(set(placed.values()))) > most:
-        raise CheckpointError(f"{index}: {count:,} files; at most {most:,} are read")
+        raise CheckpointError(f"{index}: {count:,} files; at most {most:,} are allowed")
     return placed

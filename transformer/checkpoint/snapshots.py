@@ -1,7 +1,7 @@
-"""Snapshots of a model's training, all in one file beside its weights.
+"""Snapshots of a training run, in one file beside the model's weights.
 
     snapshots.npz
-        updates   int64 [n]      updates after which each was taken, ascending
+        updates   int64 [n]      updates before each snapshot, ascending
         val_nll   float32 [n]    loss on the validation text, nats per token; NaN if not measured
         about     text []        JSON: the run's `recipe`, as metrics.json has it; the digest of the
                                  `weights` beside the file; True if they are the `end` of the run;
@@ -11,11 +11,10 @@
         far_k     int32 [2, f]   places and steps that change_k cannot hold; they are not carried on
         rest_k    float16 [q]    all vectors after updates[k]
 
-A matrix hardly moves at first, and moves by little more than its own size later: the integers of
-`change_k` compress to a few bits. Rounding does not add up, because each change is taken from the
-matrix as the sum of the changes has it; what lies beyond 127 steps follows in the next ones.
-Older files lack `about` and `far_k`. `PATH@UPDATES` names one snapshot wherever a checkpoint's path
-is expected, see `transformer.checkpoint.reference`.
+A matrix changes little between snapshots, so the integers of `change_k` compress to a few bits.
+Rounding errors do not add up, because each change is relative to the sum of the previous changes;
+changes beyond 127 steps continue in the next. Older files lack `about` and `far_k`. `PATH@UPDATES`
+names a snapshot wherever a checkpoint's path is expected, see `transformer.checkpoint.reference`.
 """
 
 from __future__ import annotations
@@ -41,37 +40,37 @@ from transformer.files.safe import is_there
 
 FILE = SNAPSHOTS
 
-#: Limit for the snapshots of one checkpoint.
+#: Maximum number of snapshots in a file.
 MAX_SNAPSHOTS = 64
 
-#: Largest change of a number between two snapshots in grid steps; what is left follows in the next.
+#: Maximum change between two snapshots in grid steps; the rest follows in the next.
 _MOST = 127
 
-#: Limit for a number in grid steps, up to which float32 is exact.
+#: Maximum number in grid steps, up to which float32 is exact.
 _FARTHEST = 2**24
 
-#: Limit for a grid step, far above any weight, and low enough that no product overflows.
+#: Maximum grid step, far above any weight, and low enough that no product overflows.
 _LARGEST_STEP = 1e30
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment of training."""
+    """A moment of training."""
 
-    updates: int  # made before it was taken; 0 is the model with its first weights
-    val_nll: float  # loss on the validation text in nats per token, NaN if it was not measured
+    updates: int  # 0 for the initial weights
+    val_nll: float  # validation loss in nats per token, NaN if not measured
 
 
 @dataclass(frozen=True)
 class History:
     """Snapshots of a checkpoint."""
 
-    snapshots: tuple[Snapshot, ...] = ()  # in the order of training; empty if there are none
-    about: Mapping[str, Any] = field(default_factory=dict)  # content of `about`, {} without it
+    snapshots: tuple[Snapshot, ...] = ()  # in training order
+    about: Mapping[str, Any] = field(default_factory=dict)  # content of `about`
 
     @property
     def began(self) -> str | None:
-        """Checkpoint that the run began from, "" for random weights, None if unknown."""
+        """Checkpoint from which the run started, "" for random weights, None if unknown."""
         try:
             return str(self.about["recipe"]["training"]["init"])
         except (KeyError, TypeError):
@@ -86,8 +85,8 @@ def read_history(folder: Path) -> History:
     path = folder / FILE
     if not is_there(path):
         return History()
-    found = read_npz(path, {"updates", "val_nll", "about"})
-    updates, nll = found.get("updates"), found.get("val_nll")
+    arrays = read_npz(path, {"updates", "val_nll", "about"})
+    updates, nll = arrays.get("updates"), arrays.get("val_nll")
     if (
         updates is None or nll is None or updates.ndim != 1 or updates.shape != nll.shape
         or updates.dtype.kind not in "iu" or nll.dtype.kind != "f"
@@ -96,7 +95,7 @@ def read_history(folder: Path) -> History:
         raise CheckpointError(
             f"{path}: updates and val_nll must be lists of equal length, 1 to {MAX_SNAPSHOTS}"
         )
-    values = [int(each) for each in updates]
+    values = [*map(int, updates)]
     if not values[0] >= 0 or values[-1] > MAX_UPDATES or np.any(np.diff(values) <= 0):
         raise CheckpointError(
             f"{path}: updates must ascend between 0 and {MAX_UPDATES:,}; they are {values[:12]}"
@@ -104,14 +103,14 @@ def read_history(folder: Path) -> History:
     snapshots = tuple(Snapshot(n, float(loss)) for n, loss in zip(values, nll, strict=True))
     about: Any = None
     with suppress(ValueError):
-        about = parse_json(str(found.get("about", "{}")))
+        about = parse_json(str(arrays.get("about", "{}")))
     if not isinstance(about, dict) or not isinstance(about.get("cosine", 0.0), float):
         raise CheckpointError(f"{path}: 'about' must be a JSON object, its cosine a number")
     return History(snapshots, about)
 
 
 def readable_history(folder: Path) -> History:
-    """Read snapshots.npz; a damaged one must not keep a good model from loading."""
+    """Read snapshots.npz; a damaged file does not keep a good model from loading."""
     try:
         return read_history(folder)
     except CheckpointError:
@@ -119,15 +118,15 @@ def readable_history(folder: Path) -> History:
 
 
 def check_moment(ref: ModelRef) -> list[int]:
-    """Return the updates of all snapshots, and check that this one exists.
+    """Return the updates of all snapshots.
 
-    Raises: `CheckpointError` naming the snapshots that exist.
+    Raises: `CheckpointError` naming the existing snapshots if this one is missing.
     """
-    moments = [each.updates for each in read_history(ref.folder).snapshots]
+    moments = [snapshot.updates for snapshot in read_history(ref.folder).snapshots]
     if ref.updates is not None and ref.updates not in moments:
-        there = ", ".join(f"{each:,}" for each in moments) or "none"
+        existing = ", ".join(f"{updates:,}" for updates in moments) or "none"
         raise CheckpointError(
-            f"{ref.folder}: no snapshot after {ref.updates:,} updates; there are: {there}"
+            f"{ref.folder}: no snapshot after {ref.updates:,} updates; there are: {existing}"
         )
     return moments
 
@@ -143,18 +142,18 @@ def read_state(ref: ModelRef, layout: Layout) -> dict[str, Tensor]:
 
 
 def check_state(ref: ModelRef, layout: Layout) -> None:
-    """Check the headers of the weights that `read_state` reads; raises the same."""
+    """Check the headers of the weights. Raises like `read_state`."""
     check_weights(ref.folder, layout)
     if ref.updates is not None:
         check_moment(ref)
 
 
 def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tensor]:
-    """Return the weights of one snapshot by stored name, in float32.
+    """Return a snapshot's weights by stored name, in float32.
 
-    Args: shapes: of the tensors in the checkpoint's weight file, see `Layout.stored`.
+    Args: shapes: see `Layout.stored`.
 
-    Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that exist.
+    Raises: `CheckpointError` naming the file and the fault, or the existing snapshots.
     """
     path, moments = ref.folder / FILE, check_moment(ref)
     matrices = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) > 1}
@@ -179,15 +178,15 @@ def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tenso
     grid = np.zeros(n_numbers, np.int32)
     for name in changes:
         grid += read_npz(path, {name})[name]
-    found = read_npz(path, {"steps", f"rest_{last}", far})
-    places, further = found.get(far, np.zeros((2, 0), np.int32))
+    arrays = read_npz(path, {"steps", f"rest_{last}", far})
+    places, further = arrays.get(far, np.zeros((2, 0), np.int32))
     if not ((places >= 0) & (places < n_numbers)).all():
         raise CheckpointError(f"{path}: places of {far!r} must be from 0 to {n_numbers - 1:,}")
     grid[places] += further
-    if not ((found["steps"] > 0) & (found["steps"] < _LARGEST_STEP)).all():
+    if not ((arrays["steps"] > 0) & (arrays["steps"] < _LARGEST_STEP)).all():
         raise CheckpointError(f"{path}: all of 'steps' must be between 0 and {_LARGEST_STEP:g}")
-    state = dict(_cut(found[f"rest_{last}"].astype(np.float32), vectors))
-    for (name, part), step in zip(_cut(grid, matrices), found["steps"], strict=True):
+    state = dict(_cut(arrays[f"rest_{last}"].astype(np.float32), vectors))
+    for (name, part), step in zip(_cut(grid, matrices), arrays["steps"], strict=True):
         state[name] = part.astype(np.float32) * step
     for name, array in state.items():
         if not np.isfinite(array).all():
@@ -196,11 +195,11 @@ def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tenso
 
 
 def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the file that hold these weights.
+    """Return the file's arrays for these weights.
 
     Args:
-        states: weights by stored name in the order of training, at least one.
-        fineness: grid steps in the root mean square of a matrix at the end of training.
+        states: weights by stored name in training order, at least one.
+        fineness: grid steps per root mean square of a matrix at the end of training.
     """
     names = sorted(states[-1])
     matrices = [name for name in names if states[-1][name].dim() > 1]
@@ -214,15 +213,15 @@ def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, N
     arrays: dict[str, NDArray[Any]] = {"steps": steps}
     grid = np.zeros(sum(states[-1][name].numel() for name in matrices), np.int32)
     for k, state in enumerate(states):
-        wanted = np.concatenate([
+        exact = np.concatenate([
             np.round(state[name].float().numpy().ravel() / step)
             for name, step in zip(matrices, steps, strict=True)
         ]).astype(np.int32)  # fmt: skip
-        change = np.clip(wanted - grid, -_MOST, _MOST).astype(np.int8)
+        change = np.clip(exact - grid, -_MOST, _MOST).astype(np.int8)
         grid += change
         arrays[f"change_{k}"] = change
-        if len(far := np.flatnonzero(wanted - grid)):
-            arrays[f"far_{k}"] = np.stack([far, (wanted - grid)[far]]).astype(np.int32)
+        if len(far := np.flatnonzero(exact - grid)):
+            arrays[f"far_{k}"] = np.stack([far, (exact - grid)[far]]).astype(np.int32)
         arrays[f"rest_{k}"] = np.concatenate(
             [state[name].float().numpy().ravel() for name in vectors] or [np.zeros(0)]
         ).astype(np.float16)

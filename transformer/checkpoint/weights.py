@@ -1,8 +1,8 @@
-"""Untrusted weight files.
+"""Reads untrusted weight files.
 
 Weights are numbers, never code: safetensors, or torch files with `weights_only=True`. Names, shapes
-and types are compared with the config before memory is allocated for a model. No file is mapped, so
-a file that is overwritten or truncated during a read is refused like any damaged file.
+and types are compared with the config before memory is allocated. No file is mapped, so a file that
+changes during a read is refused like a damaged file.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from transformer.files.torch_file import read_torch
 from transformer.model import Transformer
 from transformer.positions import sinusoids
 
-#: Float32 tables differ from the formula by less than this where float32 rounds once.
+#: Maximum error of float32 sinusoids that were rounded once.
 ROUNDING = 2.0**-23
-#: Sinusoids that were rounded to half precision differ from the formula by less than this.
+#: Maximum error of sinusoids that were rounded to half precision.
 HALF_ROUNDING = 5e-3
 
 
@@ -44,29 +44,27 @@ _DIGESTS: FileCache[str] = FileCache()
 
 
 def weights_digest(folder: Path) -> str:
-    """Return the digest of a checkpoint's weight file or of its shards, "" if it has none.
+    """Return the digest of a checkpoint's weight file or shards, "" if they are missing.
 
-    For a snapshot it is `DIGEST@UPDATES`, of the file that holds it. It is computed once for each
-    version of the files.
+    A snapshot's digest is `DIGEST@UPDATES` of its file. Digests are cached by file version.
     """
     ref = ModelRef.of(folder)
     file = _weights_file(ref.folder) if ref.updates is None else ref.folder / SNAPSHOTS
     try:
         files = [file] if is_there(file) else sorted(ref.folder.glob("*-?????-of-?????.*"))
-        found = [each.stat() for each in files]
-        version = tuple((each.st_size, each.st_mtime_ns, each.st_ino) for each in found)
-        whole = _DIGESTS.get(files[0], version, lambda: _digest_of(files))
-        return at(whole, ref.updates)
+        statuses = [path.stat() for path in files]
+        version = tuple((each.st_size, each.st_mtime_ns, each.st_ino) for each in statuses)
+        return at(_DIGESTS.get(files[0], version, lambda: _digest_of(files)), ref.updates)
     except (OSError, ValueError, IndexError):
         return ""
 
 
 def _digest_of(files: Sequence[Path]) -> str:
-    found = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            hashlib.file_digest(opened, lambda: found)
-    return found.hexdigest()[:12]
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return digest.hexdigest()[:12]
 
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:
@@ -76,7 +74,7 @@ def off_formula(table: Tensor, config: ModelConfig) -> float:
 
 
 def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
-    """Describe the stacks' stored tables [n, d_model] in one sentence."""
+    """Describe the stacks' stored position tables [n, d_model] in one sentence."""
     kinds = {stack: about_table(table, config) for stack, table in tables.items()}
     contents = (
         f"it holds {next(iter(kinds.values()))}"
@@ -113,8 +111,8 @@ Shape = tuple[int, ...]
 class SkipInit(TorchFunctionMode):
     """Skip the initialisation of weights.
 
-    On the meta device there is nothing to fill, but torch imports its compiler to find that out,
-    which takes longer than everything else before a first translation.
+    On the meta device it does nothing, but torch imports its compiler for it, which takes longer
+    than everything else before a first translation.
     """
 
     def __torch_function__(
@@ -131,22 +129,22 @@ class SkipInit(TorchFunctionMode):
 
 
 def outline(config: ModelConfig) -> Transformer:
-    """Return the model on the meta device: tensors have shapes but take no memory."""
+    """Return the model on the meta device, where tensors take no memory."""
     with torch.device("meta"), SkipInit():
         return Transformer(config)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Tensors of a model, as its weight file holds them."""
+    """Tensors of a model in its weight file."""
 
-    shapes: Mapping[str, Shape]  # shape of every tensor in the model's state dict
-    tied: Mapping[str, str]  # tied tensors, each with the name under which it is stored
-    n_numbers: int  # all parameters and tables, tied ones counted once
+    shapes: Mapping[str, Shape]  # by name in the model's state dict
+    tied: Mapping[str, str]  # name in the file of each tied tensor
+    n_numbers: int  # in all parameters and tables, tied tensors counted once
 
     @cached_property
     def stored(self) -> dict[str, Shape]:
-        """Shapes of the tensors that the file holds."""
+        """Shapes of the tensors in the file."""
         return {name: shape for name, shape in self.shapes.items() if name not in self.tied}
 
     def own(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -154,7 +152,7 @@ class Layout:
         return {name: tensor for name, tensor in state.items() if name not in self.tied}
 
     def fill(self, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-        """Assign stored weights to an outline of the model, and tie the others to them."""
+        """Assign stored weights to an outline of the model, and tie the other tensors."""
         tied = {name: state[stored] for name, stored in self.tied.items()}
         model.load_state_dict({**state, **tied}, assign=True)
         for name, stored in self.tied.items():
@@ -164,7 +162,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(config: ModelConfig) -> Layout:
-    """Return the tensors of the model with this config, without allocating any."""
+    """Return the layout of the model with this config, without allocating tensors."""
     tied = {
         "all": {
             "tgt_embedding.weight": "src_embedding.weight",
@@ -174,7 +172,8 @@ def layout_of(config: ModelConfig) -> Layout:
         "none": {},
     }[config.tie_embeddings]
     state = outline(config).state_dict()
-    return Layout({n: tuple(each.shape) for n, each in state.items()}, tied, config.n_numbers)
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    return Layout(shapes, tied, config.n_numbers)
 
 
 def _weights_file(folder: Path) -> Path:
@@ -183,12 +182,12 @@ def _weights_file(folder: Path) -> Path:
     return folder / SAFETENSORS
 
 
-#: A stored tensor: its shape and the name of its type.
+#: Shape and type name of a stored tensor.
 Described = tuple[Shape, str]
 
 
 def describe_weights(path: Path) -> dict[str, Described]:
-    """Return the shape and type of every tensor in a weight file without reading its numbers."""
+    """Return the shape and type of every tensor in a weight file from its header."""
     if path.suffix != ".safetensors":
         state = _state_dict(path, read_torch(path, shapes_only=True), "meta")
         return {name: describe(tensor) for name, tensor in state.items()}
@@ -198,15 +197,11 @@ def describe_weights(path: Path) -> dict[str, Described]:
 
 
 def read_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[tuple[str, Tensor]]:
-    """Yield copies of a weight file's tensors in their stored types.
+    """Yield copies of a weight file's tensors in their stored types, one at a time.
 
-    Each is read only when the previous one has been consumed, so that a caller that converts them
-    holds the numbers once, not twice.
+    Args: described: tensors to read, from `describe_weights`.
 
-    Args: described: the tensors to read, as `describe_weights` returned them.
-
-    Raises: `CheckpointError` naming the file, also if it has been replaced since it was described
-        or changes before the last tensor is read.
+    Raises: `CheckpointError` naming the file, also if it has changed since it was described.
     """
     if path.suffix != ".safetensors":
         yield from _torch_tensors(path, described)
@@ -239,29 +234,29 @@ def _changed(path: Path) -> CheckpointError:
 
 
 def check_weights(folder: Path, layout: Layout) -> dict[str, Described]:
-    """Compare names, shapes and types with a model's, reading only the header if there is one.
+    """Compare names, shapes and types of the stored tensors with a model's, and return them.
 
-    Returns: the file's tensors. Raises: `CheckpointError` naming the file.
+    Raises: `CheckpointError` naming the file.
     """
     path = _weights_file(folder)
-    found = describe_weights(path)
-    for name, described in found.items():
+    tensors = describe_weights(path)
+    for name, described in tensors.items():
         check_stored(path, name, described, layout.shapes)
-    present = {layout.tied.get(name, name) for name in found}
+    present = {layout.tied.get(name, name) for name in tensors}
     check_missing(path, [name for name in layout.stored if name not in present])
     check_memory(path, layout.n_numbers)
-    return found
+    return tensors
 
 
 def check_missing(path: Path, missing: Sequence[str]) -> None:
-    """Refuse a file without these tensors, if there are any."""
+    """Raise `CheckpointError` if any tensors are missing."""
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
 
 
 def describe(tensor: Tensor) -> Described:
-    """Return a tensor's shape and the name of its type, as safetensors files write it."""
+    """Return a tensor's shape, and its type name in safetensors files."""
     names = {dtype: name for name, dtype in DTYPES.items()}
     return tuple(tensor.shape), names.get(tensor.dtype, str(tensor.dtype))
 
@@ -275,9 +270,9 @@ def check_type(path: Path, name: str, dtype: str) -> None:
         )
 
 
-def check_stored(path: Path, name: str, found: Described, expected: Mapping[str, Shape]) -> None:
+def check_stored(path: Path, name: str, stored: Described, expected: Mapping[str, Shape]) -> None:
     """Refuse a tensor of an unexpected name, shape or type."""
-    shape, dtype = found
+    shape, dtype = stored
     if name not in expected:
         raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
     if shape != expected[name]:
@@ -289,7 +284,7 @@ def check_stored(path: Path, name: str, found: Described, expected: Mapping[str,
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
-    """Read the state dict of a torch file, which must be plain tensors by name."""
+    """Return a torch file's state dict, which must hold plain tensors by name."""
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         content = content["model"]
     if not isinstance(content, dict) or not all(
@@ -300,14 +295,14 @@ def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
 
 
 def is_plain(value: object, device: str = "cpu") -> bool:
-    """Return whether this is a dense tensor on the device."""
+    """Return True for a dense tensor on the device."""
     return (
         isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == device
     )
 
 
 def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
-    """Read all tensors by stored name, in float32 on the CPU; NaN and infinity are refused."""
+    """Return all tensors by stored name, in float32 on the CPU; refuse NaN and infinity."""
     path, described = _weights_file(folder), check_weights(folder, layout)
     state: dict[str, Tensor] = {}
     for name, stored_tensor in read_tensors(path, described):
@@ -327,20 +322,20 @@ def check_memory(path: Path, numbers: int, size: int | None = None) -> None:
     Tensors of a torch file may repeat one number or overlap; one embedding may stand for three.
 
     Args:
-        numbers: the tensors' claimed total, tied ones counted once.
-        size: total bytes if there are several files.
+        numbers: claimed total, tied tensors counted once.
+        size: total bytes of several files.
     """
-    size, most = check_file(path) if size is None else size, 3
-    if 2 * numbers > most * size + MAX_HEADER:
+    size = check_file(path) if size is None else size
+    if 2 * numbers > 3 * size + MAX_HEADER:
         raise CheckpointError(
             f"{path}: {size:,} bytes are too few for the {numbers:,} numbers that its tensors claim"
         )
 
 
 def in_memory(path: Path, name: str, tensor: Tensor, *, own: bool = False) -> Tensor:
-    """Return a tensor in float32, contiguous; NaN and infinity are refused.
+    """Return a contiguous float32 tensor; refuse NaN and infinity.
 
-    Args: own: the caller owns the tensor, so one in float32 need not be copied.
+    Args: own: True if the caller owns the tensor, so that float32 need not be copied.
     """
     tensor = tensor.detach().to(torch.float32, copy=not own).contiguous()
     if not bool(torch.isfinite(tensor).all()):

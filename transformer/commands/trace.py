@@ -1,4 +1,4 @@
-"""Commands that look at one text: `trace` records its maps, `complete` goes on with it."""
+"""Commands that inspect one text: `trace` records its maps, `complete` continues it."""
 
 from __future__ import annotations
 

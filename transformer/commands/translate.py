@@ -58,8 +58,8 @@ def _comment(done: Sequence[Translation], what: str, before: int) -> None:
     if unknown := {n: item.unknown for n, item in numbered if item.unknown}:
         texts = listed(text for texts in unknown.values() for text in texts)
         print(f"{_where(what, [*unknown])}: the model does not know {texts}", file=sys.stderr)
-    found = {n: find_loop(item.text) for n, item in numbered if not item.complete}
-    if loops := {n: loop.repeated for n, loop in found.items() if loop is not None}:
+    ends = {n: find_loop(item.text) for n, item in numbered if not item.complete}
+    if loops := {n: loop.repeated for n, loop in ends.items() if loop is not None}:
         comment = f"the model repeats {listed(loops.values())} up to the length limit"
         print(f"{_where(what, [*loops])}: {comment}", file=sys.stderr)
 

@@ -184,7 +184,7 @@ def parse_edit(text: str) -> Edit:
     if len(text) > MAX_LENGTH:
         raise InputError(f"edit “{text[:40]}…”: {len(text)} characters; at most {MAX_LENGTH}")
     words = text.split()
-    verb = next((each for each in VERBS if words[: len(each.split())] == each.split()), None)
+    verb = next((name for name in VERBS if words[: len(name.split())] == name.split()), None)
     if verb is None:
         raise InputError(f"edit “{text}”: begins with none of {', '.join(VERBS)}")
     edit, rest = Edit(verb), words[len(verb.split()) :]
@@ -208,18 +208,18 @@ def parse_edits(edits: Edits) -> tuple[Edit, ...]:
 
     Raises: `InputError` for a bad edit, two values for one thing, or too many.
     """
-    found: set[Edit] = set()
-    for given in edits if isinstance(edits, Iterable) and not isinstance(edits, str) else [edits]:
-        if isinstance(given, Edit):
-            found.add(given)
-        elif not isinstance(given, str):
-            raise InputError(f"edit {given!r:.80} is neither text, such as “off cross.3.5”, nor an "
+    parsed: set[Edit] = set()
+    for item in edits if isinstance(edits, Iterable) and not isinstance(edits, str) else [edits]:
+        if isinstance(item, Edit):
+            parsed.add(item)
+        elif not isinstance(item, str):
+            raise InputError(f"edit {item!r:.80} is neither text, such as “off cross.3.5”, nor an "
                              "Edit")  # fmt: skip
         else:
-            found.update(parse_edit(each) for each in re.split("[;,]", given) if each.strip())
-    if len(found) > MAX_EDITS:
-        raise InputError(f"{len(found)} edits; at most {MAX_EDITS} are allowed")
-    ordered = sorted(found, key=_order)
+            parsed.update(parse_edit(part) for part in re.split("[;,]", item) if part.strip())
+    if len(parsed) > MAX_EDITS:
+        raise InputError(f"{len(parsed)} edits; at most {MAX_EDITS} are allowed")
+    ordered = sorted(parsed, key=_order)
     for one, other in pairwise(ordered):
         if one.value != other.value and replace(one, value=None) == replace(other, value=None):
             raise InputError(f"edits “{one}” and “{other}” are of one thing; leave one")
@@ -304,14 +304,14 @@ def _value(verb: Verb, word: str, text: str) -> float:
 
 
 def _edges(edit: Edit, words: Sequence[str], text: str) -> Edit:
-    found: dict[str, int] = {}
+    ends: dict[str, int] = {}
     for word in words:
-        if word[:1] not in ("q", "k") or not _counts(word[1:]) or word[0] in found:
+        if word[:1] not in ("q", "k") or not _counts(word[1:]) or word[0] in ends:
             _bad(text, f"“{word}” is not one query such as q4, or one key such as k2")
-        found[word[0]] = int(word[1:]) - 1
-    if not found:
+        ends[word[0]] = int(word[1:]) - 1
+    if not ends:
         _bad(text, "names neither a query such as q4 nor a key such as k2")
-    return replace(edit, query=found.get("q"), key=found.get("k"))
+    return replace(edit, query=ends.get("q"), key=ends.get("k"))
 
 
 def _counts(digits: str) -> bool:

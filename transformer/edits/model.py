@@ -1,8 +1,8 @@
-"""The edited model: a `Transformer` that shares all weights with the original but those edited.
+"""The edited model: a `Transformer` that shares all unedited weights with the original.
 
-It is a model like any other, so whatever runs, records or measures one does so with an edited one.
-What can be said by other weights is (`off` zeroes the rows of W_V), and then the fast execution
-runs it. Else one of the modules below takes over a module's weights; only the reference runs them.
+It runs, records and measures like any other model. Edits change weights where possible (`off`
+zeroes rows of W_V), which the fast execution can run. Otherwise a module below takes over the
+weights of another; only the reference execution runs it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Means = Mapping[tuple[AttentionKind, int], Tensor]
 
 
 class EditedAttention(MultiHeadAttention):
-    """Attention with edges cut, or heads held at a mean. A query without any edge reads nothing."""
+    """Attention with cut edges or heads held at a mean. A query without edges reads nothing."""
 
     cuts: tuple[Edit, ...] = ()
     even: Tensor | None = None  # [H, 1, 1], 0 for heads that read no relative positions, else 1
     held: Tensor | None = None  # [H, d_v], the outputs of heads
     is_held: Tensor | None = None  # [H] bool
-    blind = True  # whether it sees no later tokens where it is causal
+    blind = True  # whether causal attention hides later tokens
 
     def heads(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, at: Context, *, causal: bool
@@ -64,7 +64,6 @@ class EditedAttention(MultiHeadAttention):
         return heads
 
     def _uncut(self, n_queries: int, n_keys: int, start: int, device: torch.device) -> Tensor:
-        """Return which edges are left [1, H, T, S], the queries being positions from `start` on."""
         left = torch.ones(1, self.n_heads, n_queries, n_keys, dtype=torch.bool, device=device)
         for cut in self.cuts:
             heads = slice(None) if cut.index is None else cut.index
@@ -92,7 +91,7 @@ class HeldNeurons(FeedForward):
 
 
 class Skipped(Residual):
-    """A connection that passes on the residual stream, whatever its block computes."""
+    """A connection that passes on the residual stream without its block."""
 
     def forward(
         self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
@@ -104,7 +103,7 @@ class Skipped(Residual):
 
 
 class WithoutResidual(Residual):
-    """A connection that passes on what its block computes, without the block's input."""
+    """A connection that passes on its block's output without the input."""
 
     def forward(
         self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
@@ -116,10 +115,7 @@ class WithoutResidual(Residual):
 
 
 class Unmasked(Transformer):
-    """A model whose decoder sees later tokens of a target that it is given.
-
-    Padding stays hidden: it stands behind all tokens, where the causal mask would hide it.
-    """
+    """A model whose decoder sees the later tokens of a target, but no padding."""
 
     def decode(self, tgt_in: Tensor, encoded: Encoded, **options: Any) -> Decoded:
         """See `Transformer`."""
@@ -147,19 +143,19 @@ class _WithoutPadding(Hooks):
 def edited(
     model: Transformer, edits: str | Iterable[str | Edit], means: Means | None = None
 ) -> Transformer:
-    """Return an edited model; the original stays as it is, and shares its other weights.
+    """Return an edited copy of a model that shares its other weights.
 
     Args:
         edits: see `transformer.edits.language`.
         means: for `mean`; see `head_means`.
 
-    Raises: `InputError` for an edit that this model cannot take.
+    Raises: `InputError` for an edit that the model does not support.
     """
     chosen = parse_edits(edits)
     for edit in chosen:
         edit.check(model.config)
-    kept: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
-    shared = {id(each): each for each in kept}
+    unchanged: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
+    shared = {id(item): item for item in unchanged}
     new = copy.deepcopy(model, shared)  # of the modules only
     if any(edit.verb == "no mask" for edit in chosen):
         new = _replace(new, new, Unmasked)
@@ -231,7 +227,7 @@ def _edit_heads(
 
 
 def _replace(parent: nn.Module, old: nn.Module, kind: type[M]) -> M:
-    """Put a module of `kind` with the weights and settings of `old` in its place."""
+    """Replace a module by one of `kind` with its weights and settings."""
     new = kind.__new__(kind)
     new.__dict__.update(old.__dict__)
     for module in parent.modules():
@@ -259,15 +255,15 @@ def _edit_rest(model: Transformer, edit: Edit) -> None:
 
 
 def _edit_layer(layer: nn.Module, edit: Edit) -> None:
-    connections = [each for each in layer.children() if isinstance(each, Residual)]
+    connections = [child for child in layer.children() if isinstance(child, Residual)]
     feed: FeedForward = layer.feed_forward  # type: ignore[assignment]
     if edit.verb == "skip":
-        for each in connections:
-            _replace(layer, each, Skipped)
+        for connection in connections:
+            _replace(layer, connection, Skipped)
     elif edit.verb == "no residual":
-        for each in connections:
-            if not isinstance(each, Skipped):
-                _replace(layer, each, WithoutResidual)
+        for connection in connections:
+            if not isinstance(connection, Skipped):
+                _replace(layer, connection, WithoutResidual)
     elif edit.verb == "ffn off":
         _scale(feed.w_2, feed.w_2.weight.new_zeros(len(feed.w_2.weight)))
     elif edit.verb == "neuron":
@@ -290,7 +286,7 @@ def _without_positions(model: Transformer, stack: str) -> None:
 
 
 def _scale(linear: nn.Linear, rows: Tensor) -> None:
-    """Multiply the rows of a projection by factors [rows]; ones leave it as it is."""
+    """Multiply the rows of a projection by factors [rows], unless all are 1."""
     if bool((rows == 1).all()):
         return
     linear.weight = nn.Parameter(linear.weight.detach() * rows[:, None], requires_grad=False)
@@ -299,7 +295,7 @@ def _scale(linear: nn.Linear, rows: Tensor) -> None:
 
 
 class _Sums(Hooks):
-    """Adds up what heads put out, over the positions of one sentence at a time."""
+    """Sums of head outputs over the positions of sentences, one at a time."""
 
     def __init__(self) -> None:
         self.sums: dict[tuple[AttentionKind, int], Tensor] = {}
@@ -321,16 +317,15 @@ def head_means(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     progress: Report | None = None,
 ) -> Means:
-    """Return each head's mean output over all positions of sentences and their translations.
+    """Return the mean outputs of heads over all positions of sentences and their translations.
 
     Args:
-        pairs: source ids, with `</s>`, and what the decoder reads: the start token and all of the
-            translation but its last token, as in a trace's `src_ids` and `tgt_ids`.
-        progress: called with (sentences done, sentences in all); may raise to stop.
+        pairs: source ids and decoder inputs, as a trace's `src_ids` and `tgt_ids`.
+        progress: called with (sentences done, all sentences); may raise to stop.
 
     Returns: [H, d_v] by (kind, layer).
 
-    Raises: `InputError` without sentences.
+    Raises: `InputError` if there are no sentences.
     """
     if not pairs:
         raise InputError("the mean of a head needs at least one sentence")

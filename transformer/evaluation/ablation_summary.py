@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 from typing import Literal
 
 import numpy as np
 
-from transformer.evaluation.ablations import VARIATIONS, Results, Variation
+from transformer.evaluation.ablations import VARIATIONS, Results, Run, Variation
 from transformer.measures.significance import holm, student_sf
 
 Verdict = Literal[
@@ -33,8 +33,7 @@ class Figure:
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
     difference: float  # of the mean from base's mean
-    #: half the width of its 95% interval, by Student's t, from the spread over seeds pooled over
-    #: all rows; NaN if no row has two
+    #: half the width of its 95% interval over seeds, by Welch's t; NaN if no row has two runs
     reach: float
     theirs: float  # the paper's difference from its base
     #: probability of such a difference by chance, by the same t, corrected by Holm (1979) for all
@@ -94,38 +93,91 @@ def caveats(results: Results, lines: Sequence[Line]) -> str:
     left = every - len(results.comparable.runs)
     said = (
         f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
-        f"BLEU, at {LEVEL:.0%}."
+        f"BLEU, at {LEVEL:.0%}. Significant means over seeds only: other text, another base model "
+        "or longer training may differ."
     )
+    shift = [hardware_effect(results.comparable, measure)[0] for measure in _UNIT]
+    if any(shift):
+        said += (
+            f" The mean effect of a GPU is taken out: {shift[0]:+.4f} nats, {shift[1]:+.2f} BLEU."
+        )
     others = "Left out, in another precision or cut into other tokens:"
     return f"{said} {others} {left} of {every} runs." if left else said
 
 
+def hardware_effect(results: Results, measure: str) -> tuple[float, float]:
+    """Return what a GPU changes in a measure, as a covariate beside the rows, and its error.
+
+    Returns: the effect, and its standard error; 0 and 0 if each row ran on one kind of hardware.
+    """
+    rows = [row for each in VARIATIONS if (row := results.row(each.name))]
+    values = np.array([getattr(run, measure) - _mean([getattr(other, measure) for other in row])
+                       for row in rows for run in row])  # fmt: skip
+    gpus = np.array([_on_gpu(run) - _mean(list(map(_on_gpu, row))) for row in rows for run in row])
+    total = float(gpus @ gpus)
+    if not total:
+        return 0.0, 0.0
+    effect = float(gpus @ values) / total
+    left = values - effect * gpus
+    freedom = max(1, len(values) - len(rows) - 1)
+    return effect, math.sqrt(float(left @ left) / freedom / total)
+
+
+def _on_gpu(run: Run) -> float:
+    return float("CPU" not in run.hardware)
+
+
 def _figures(results: Results, measure: str) -> list[Figure]:
-    """Return the figures of all rows, their chances not yet corrected, and no verdicts."""
-    rows = [[getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS]
+    """Return the figures of all rows, their chances not yet corrected, and no verdicts.
+
+    Means are those of the base row's hardware. Differences are tested by Welch's t; a row with one
+    run has the variance of all rows.
+    """
+    runs = [results.row(each.name) for each in VARIATIONS]
+    effect, error_of_effect = hardware_effect(results, measure)
+    gpus = [_mean([_on_gpu(run) for run in row]) for row in runs]
+    rows = [
+        [getattr(run, measure) - effect * (_on_gpu(run) - gpus[0]) for run in row] for row in runs
+    ]
     freedom = sum(len(row) - 1 for row in rows if row)
-    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
-    spread = math.sqrt(squares / freedom) if freedom else math.nan
-    found = []
-    for each, row in zip(VARIATIONS, rows, strict=True):
-        theirs, start = each.published, VARIATIONS[0].published
+    squares = sum((value - _mean(row)) ** 2 for row in rows for value in row)
+    pooled = squares / freedom if freedom else math.nan
+    figures = []
+    for variation, row, gpu in zip(VARIATIONS, rows, gpus, strict=True):
+        theirs, start = variation.published, VARIATIONS[0].published
         published = theirs.bleu - start.bleu
         if measure == "nll":
             published = math.log(theirs.perplexity / start.perplexity)
-        ours = _mean(row) - _mean(rows[0])
-        error = spread * math.sqrt(1 / len(row) + 1 / len(rows[0])) if row and rows[0] else math.nan
-        found.append(
+        ours, error, degrees = _mean(row) - _mean(rows[0]), math.nan, 0.0
+        if row and rows[0] and freedom:
+            parts = [
+                (variance(of) / len(of), len(of) - 1) if len(of) > 1 else (pooled, freedom)
+                for of in (row, rows[0])
+            ]
+            parts.append((((gpu - gpus[0]) * error_of_effect) ** 2, max(1, freedom - 1)))
+            error, degrees = _welch(parts)
+        figures.append(
             Figure(
                 _mean(row), stdev(row) if len(row) > 1 else math.nan, ours,
-                student(freedom) * error, published,
-                outside(ours / error if error else math.inf if ours else 0.0, freedom),
+                student(degrees) * error, published,
+                outside(ours / error if error else math.inf if ours else 0.0, degrees),
                 "too close to tell" if row else "not run",
             )
         )  # fmt: skip
-    return found
+    return figures
 
 
-def outside(t: float, freedom: int) -> float:
+def _welch(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the standard error of a sum, and its degrees of freedom by Satterthwaite.
+
+    Args: parts: the variance of each mean, and the degrees of freedom of that variance.
+    """
+    total = sum(part for part, _ in parts)
+    spread = sum(part**2 / degrees for part, degrees in parts if part)
+    return math.sqrt(total), total**2 / spread if spread else max(d for _, d in parts)
+
+
+def outside(t: float, freedom: float) -> float:
     """Return the probability that Student's distribution lies beyond t in either direction.
 
     NaN without a degree of freedom.
@@ -136,7 +188,7 @@ def outside(t: float, freedom: int) -> float:
 
 
 @cache
-def student(freedom: int) -> float:
+def student(freedom: float) -> float:
     """Return the t beyond which `outside` is 5%; NaN without a degree of freedom."""
     low, high = 0.0, 100.0
     for _ in range(60):

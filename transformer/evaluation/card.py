@@ -211,10 +211,11 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
     if tuning is None:
         return [f"The default is the paper's: {default}."]
     why = (
-        "the paper's: on the validation text no other setting is better beyond chance"
+        "the paper's: on the validation text no other setting is better by half a point beyond "
+        "chance"
         if default == PAPER_DECODING
-        else "the least departure from the paper's that is better beyond chance on the validation "
-        "text"
+        else "the least departure from the paper's that is better by half a point beyond chance on "
+        "the validation text"
     )
     lines = [
         f"The default is {default}, {why}. The table has cased sacreBLEU on the first "

@@ -36,6 +36,7 @@ class PrunedText:
     pairs: tuple[Pair, ...]
     references: tuple[str, ...]
     excluded: tuple[int, ...] = ()  # ids that never get probability, as in the search
+    unseen: tuple[Pair, ...] = ()  # on which the order of heads is measured, but not chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Pruning:
     heads: tuple[Head, ...]  # of the model
     n_tokens: int  # of all translations
     log_prob: float  # of all translations, with all heads, in nats
+    n_unseen: int = 0  # tokens of the unseen translations
+    unseen: tuple[float, ...] = ()  # their log-probability after 0, 1, 2, ... heads, in nats
     steps: tuple[Pruned, ...] = ()
     bleu: tuple[float, ...] = ()  # at each mark up to here
     #: of each random order at each mark up to here: log-probability and BLEU
@@ -73,34 +76,45 @@ class Pruning:
         return (np.array(sums) / self.n_tokens).astype(np.float32)
 
     @property
+    def unseen_log_probs(self) -> Floats:
+        """`log_probs` on unseen text; empty without any."""
+        return (np.array(self.unseen) / max(1, self.n_unseen)).astype(np.float32)
+
+    @property
     def random_values(self) -> Floats:
         """Mean log-probability of a token, and BLEU, of random orders: [marks, seeds, 2]."""
         return (np.array(self.at_random) / (self.n_tokens, 1)).astype(np.float32)
 
-    def harmless(self, nats: float) -> int:
-        """Return the number of heads that go before a token loses so many nats."""
-        return int(np.argmin(np.append(self.log_probs > self.log_probs[0] - nats, False))) - 1
+
+def harmless(log_probs: Floats, nats: float) -> int:
+    """Return the number of heads that can go before a token loses `nats`."""
+    return int(np.argmin(np.append(log_probs > log_probs[0] - nats, False))) - 1
 
 
 def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
-    """Return the typed sentences, each with its first accepted translation.
+    """Return every other typed sentence, with its first accepted translation; the rest is unseen.
 
     Raises: `DataError` for other languages than theirs.
     """
     sentences = typed_sentences(src, tgt)
-    references = tuple(each.accepted[0] for each in sentences)
-    pairs = zip((each.source for each in sentences), references, strict=True)
-    return PrunedText(tuple(translator.pair(*each) for each in pairs), references)
+    pairs = tuple(translator.pair(each.source, each.accepted[0]) for each in sentences)
+    references = tuple(each.accepted[0] for each in sentences[::2])
+    return PrunedText(pairs[::2], references, unseen=pairs[1::2])
 
 
-def own_translation(translator: Translator, trace: Trace) -> PrunedText:
+def own_translation(
+    translator: Translator, trace: Trace, unseen: tuple[str, str] | None = None
+) -> PrunedText:
     """Return one sentence with the translation that the model wrote.
 
     BLEU compares with the greedy translation, as all of BLEU's are greedy.
+
+    Args: unseen: source and target languages of typed sentences as unseen text.
     """
     pair = Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids)
     greedy = translator.translate([trace.src_ids], 1)[0].text
-    return PrunedText((pair,), (greedy,), excluded(translator.config))
+    others = typed(translator, *unseen).unseen if unseen else ()
+    return PrunedText((pair,), (greedy,), excluded(translator.config), others)
 
 
 def prune(
@@ -118,7 +132,10 @@ def prune(
     model, heads = translator.model, heads_of(translator.config.head_shapes)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
               for seed in SEEDS]  # fmt: skip
-    now = start or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)
+    tokens, n_unseen = (
+        sum(len(pair.tgt_ids) for pair in pairs) for pairs in (text.pairs, text.unseen)
+    )
+    now = start or Pruning(heads, tokens, math.nan, n_unseen)
 
     def report() -> None:
         if progress is not None:
@@ -136,6 +153,9 @@ def prune(
 
     def measured(pruning: Pruning) -> Pruning:
         out = pruning.order
+        if text.unseen:
+            unseen = total_log_prob(model, text.unseen, [out], text.excluded, report)
+            pruning = replace(pruning, unseen=(*pruning.unseen, *unseen))
         if len(out) not in pruning.marks:
             return pruning
         sets: Sequence[Sequence[Head]] = [order[: len(out)] for order in orders]

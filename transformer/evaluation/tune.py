@@ -1,8 +1,8 @@
 """Choose a checkpoint's default decoding on the validation text (section 6.1).
 
 Every setting of a grid is compared with the paper's, which is kept unless the interval of another
-setting's difference lies above 0. Of those, the one closest to the paper's is chosen rather than
-the best: the highest score of many is partly luck.
+setting's difference lies above `MARGIN`. Of those, the one closest to the paper's is chosen rather
+than the best: the highest score of many is partly luck, and a smaller gain may be the text's own.
 
 Intervals come from a paired bootstrap (Koehn 2004). BLEU is a function of ten sums over sentences,
 so resampling needs no new translations. sacreBLEU's paired test gives p-values and an interval per
@@ -30,6 +30,8 @@ BEAMS = (1, 4, 5, 8)
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 RESAMPLES, SEED, CONFIDENCE = 2000, 0, 0.95
+#: BLEU that another setting than the paper's has to gain, beyond chance.
+MARGIN = 0.5
 
 
 #: Components of BLEU: both lengths, then matched and total n-grams of 1 to 4 tokens.
@@ -153,7 +155,7 @@ class Tuning:
     @property
     def chosen(self) -> Decoding:
         """The default decoding supported by the validation text."""
-        better = [trial.decoding for trial in self.trials if trial.difference.low > 0]
+        better = [trial.decoding for trial in self.trials if trial.difference.low > MARGIN]
         beam, alpha = PAPER_DECODING.beam_size, PAPER_DECODING.alpha
         return min(  # departing least: first in beam size, which costs time
             better, key=lambda it: (abs(it.beam_size - beam), abs(it.alpha - alpha)),

@@ -1,7 +1,7 @@
 """Two executions of a model: the reference, and the fast execution of packed weights.
 
-`Executions.choose` takes the fast one where it computes the same as the model. Hooks, PyTorch's own
-forward hooks and modules put in by hand need the reference.
+`Executions.choose` takes the fast one if it computes the same as the model. Hooks, PyTorch's
+forward hooks and manually inserted modules need the reference.
 """
 
 from __future__ import annotations
@@ -50,20 +50,16 @@ class Reference:
         return self.model.encode(src, hooks=self._hooks(begin), need_weights=need_weights)
 
     def read(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        begin: Begin | None = None,
-        *,
+        self, tgt_in: Tensor, encoded: Encoded, begin: Begin | None = None, *,
         need_weights: bool = True,
-    ) -> tuple[Decoded, Tensor]:
+    ) -> tuple[Decoded, Tensor]:  # fmt: skip
         """Teacher forcing of tgt_in [B, T]: the decoder's result and logits."""
         hooks = self._hooks(begin)
         decoded = self.model.decode(tgt_in, encoded, hooks=hooks, need_weights=need_weights)
         return decoded, self.model.logits(decoded.hidden)
 
     def steps(self, encoded: Encoded, *, need_weights: bool = False) -> StepFunction:
-        """Return a fresh step function for a search over these sources."""
+        """Return a new step function for searching over these sources."""
         hooks, sentences = self.hooks, self.sentences
         return CachedSteps(self.model, encoded, sentences, need_weights=need_weights, hooks=hooks)
 
@@ -90,19 +86,14 @@ Execution = Reference | Fast
 class CachedSteps:
     """`Transformer.decode` with its cache, as a `transformer.search.beam.StepFunction`.
 
-    Rows that end leave the cache, and nothing is copied while the beams stay in place.
+    Rows that end leave the cache, and nothing is copied while beams stay in place.
     """
 
     def __init__(
-        self,
-        model: Transformer,
-        encoded: Encoded,
-        sentences: Sequence[int] = (),
-        *,
-        need_weights: bool = False,
-        hooks: Hooks | None = None,
-    ) -> None:
-        """Args: encoded: of `Transformer.encode`.  sentences: of its rows (`Hooks.for_rows`)."""
+        self, model: Transformer, encoded: Encoded, sentences: Sequence[int] = (), *,
+        need_weights: bool = False, hooks: Hooks | None = None,
+    ) -> None:  # fmt: skip
+        """Args: encoded: from `Transformer.encode`.  sentences: of its rows (`Hooks.for_rows`)."""
         self.model, self.encoded, self.need_weights = model, encoded, need_weights
         self.hooks, self.sentences, self.cache = hooks, sentences, KVCache()
 
@@ -115,23 +106,20 @@ class CachedSteps:
             if self.hooks is not None:
                 self.sentences = [self.sentences[parent] for parent in parents]
             mask = self.encoded.src_mask
-            # Rows of the memory need not follow: its keys and values are in the cache.
+            # Memory rows need not follow: their keys and values are in the cache.
             self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
         tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
+        hooks = None if self.hooks is None else self.hooks.for_rows(self.sentences)
         decoded = self.model.decode(
-            tgt_in,
-            self.encoded,
-            cache=self.cache,
-            hooks=None if self.hooks is None else self.hooks.for_rows(self.sentences),
-            need_weights=self.need_weights,
+            tgt_in, self.encoded, cache=self.cache, hooks=hooks, need_weights=self.need_weights
         )
         maps = decoded.self_attention, decoded.cross_attention  # [Ld, R, H, 1, t], [Ld, R, H, 1, S]
-        newest = (None if each is None else each[:, :, :, 0] for each in maps)
+        newest = (None if stack is None else stack[:, :, :, 0] for stack in maps)
         return StepOutput(self.model.logits(decoded.hidden[:, 0]), *newest)
 
 
 class Executions:
-    """The executions of one model. Threads may share it."""
+    """Both executions of one model. Threads may share it."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
@@ -140,17 +128,17 @@ class Executions:
     def repack(self) -> None:
         """Copy the model's weights again."""
         watch = Watch(self.model)
-        # One assignment, so that no thread sees the copies of one moment with the watch of another.
+        # One assignment, so that threads always see copies together with their watch.
         self._packed = watch, Fast(self.model) if watch.packable else None
 
     def choose(
         self, hooks: Hook | None = None, sentences: Sequence[int] = (0,), n_sentences: int = 1
     ) -> Execution:
-        """Return the fast execution of the model as it is now, or the reference if need be.
+        """Return the fast execution of the model as it is now, or else the reference.
 
-        Args: sentences: which of the caller's `n_sentences` are the rows of the batch.
+        Args: sentences: the batch rows' indices among the caller's `n_sentences`.
 
-        Raises: `InputError` for hooks on what the model or the call does not have.
+        Raises: `InputError` for hooks on something that the model or the call lacks.
         """
         if hooks is not None:
             hooks = begun(hooks, sites(self.model.config), n_sentences)
@@ -163,7 +151,7 @@ class Executions:
 
 
 class EachLayer(Hooks):
-    """Calls a function as each layer begins, which may raise to stop the forward pass."""
+    """Calls a function at the start of each layer; it may raise to stop the forward pass."""
 
     def __init__(self, begin: Begin) -> None:
         self.begin = begin
@@ -178,7 +166,7 @@ class EachLayer(Hooks):
         return value
 
 
-#: Modules that the packed execution covers; subclasses may compute something else.
+#: Modules that the packed execution supports; subclasses may compute something else.
 PACKABLE = frozenset({
     Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, Residual, Dropout,
     LearnedPositions, NoPositions, ShiftedPositions, SinusoidalPositions, StoredPositions,
@@ -187,11 +175,11 @@ PACKABLE = frozenset({
 
 
 class Watch:
-    """The modules and weights of a model at one moment, compared later in microseconds.
+    """A model's modules and weights at one moment, compared later within microseconds.
 
     Attributes:
-        packable: whether the model consists of known modules only. Adapters, parametrised weights
-            and other modules added by hand are not.
+        packable: True if the model consists of supported modules only, without adapters,
+            parametrised weights and other manually inserted modules.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -209,14 +197,14 @@ class Watch:
         self._attributes = [module.__dict__ for module in self._modules]
         weights = list(model.parameters())
         self._weights, self._addresses = weights, [weight.data_ptr() for weight in weights]
-        # Tensors made in inference mode have no version.
+        # Inference tensors have no version.
         self._counted = [weight for weight in weights if not weight.is_inference()]
         self._versions = [weight._version for weight in self._counted]
 
     def changed(self) -> bool:
-        """Return True if a module or weight was replaced, or a weight written to.
+        """Return True if a module or weight was replaced, or a weight was written.
 
-        Writing through `weight.data` goes unnoticed, since PyTorch does not count it.
+        Writes through `weight.data` go unnoticed, since PyTorch does not count them.
         """
         objects = self._current()
         return (
@@ -228,9 +216,9 @@ class Watch:
 
     def _current(self) -> list[nn.Module | Tensor | None]:
         values = operator.methodcaller("values")
-        held = itertools.chain(self._children, self._parameters)
-        return list(itertools.chain.from_iterable(map(values, held)))
+        tables = itertools.chain(self._children, self._parameters)
+        return list(itertools.chain.from_iterable(map(values, tables)))
 
     def hooked(self) -> bool:
         """Return True if a module has forward hooks or a replaced `forward`."""
-        return any(self._hooks) or any("forward" in each for each in self._attributes)
+        return any(self._hooks) or any("forward" in names for names in self._attributes)

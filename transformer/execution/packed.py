@@ -1,12 +1,11 @@
 """The model packed for fast inference: few large operations in place of many small ones.
 
-The results are those of `Transformer` up to rounding, as tests check:
+The results equal those of `Transformer` up to rounding, as tests check:
 
-- Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
-- Matrix products are those of `transformer.execution.products`, which include the activation and
-  the residual sum.
+- One product computes a token's queries, keys and values; weights include 1 / sqrt(d_k).
+- Matrix products from `transformer.execution.products` include the activation and the residual sum.
 - Keys and values of the source are computed for all layers at once and stored once per sentence.
-- What is computed token by token leaves out the padding of a batch.
+- Token by token computations skip the padding of a batch.
 
 The key-value cache of a search is in `transformer.execution.steps`.
 """
@@ -26,12 +25,12 @@ from transformer.kernels import additive, causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 
-#: Share of real tokens in a batch up to which padding is left out.
+#: Share of real tokens in a batch up to which padding is skipped.
 MOST_REAL = 0.9
 
 
 class Connection:
-    """The residual connection around a block (section 3.1); a product computes its sum."""
+    """The residual connection around a block (section 3.1), whose sum a product computes."""
 
     def __init__(self, around: Residual) -> None:
         norm = around.norm
@@ -51,22 +50,22 @@ class Connection:
 
 
 class RealTokens:
-    """The tokens of a batch [B, S] that are no padding, as rows: products skip the rest.
+    """The real tokens of a batch [B, S] as rows, so that products skip the rest.
 
-    Where there is little padding, moving rows would cost more than it saves, so all are taken.
+    With little padding, moving rows would cost more than it saves, so all tokens are taken.
     """
 
     def __init__(self, mask: Tensor | None) -> None:
         """Args: mask: [B, 1, 1, S], True for real tokens; None if all are."""
         self.rows: Tensor | None = None
         self.n_all = 0 if mask is None else mask.numel()
-        if mask is not None and mask.device.type == "cpu":  # a GPU would be waited for
+        if mask is not None and mask.device.type == "cpu":  # would wait for a GPU
             rows = mask.flatten().nonzero()[:, 0]
             if len(rows) <= MOST_REAL * self.n_all:
                 self.rows = rows
 
     def take(self, x: Tensor) -> Tensor:
-        """Return the real tokens' rows of x [B S, n]: [R, n]."""
+        """Return the rows of real tokens of x [B S, n]: [R, n]."""
         return x if self.rows is None else x[self.rows]
 
     def put(self, x: Tensor) -> Tensor:
@@ -94,7 +93,7 @@ class FeedForwardBlock:
 
 
 def by_head(parts: Sequence[Parts], n_heads: int) -> list[Parts]:
-    """Cut products into heads: each head's part of every one, then the next head's."""
+    """Split products into heads: one head's part of every product, then the next head's."""
     heads = zip(*(weight.chunk(n_heads) for weight, _ in parts), strict=True)
     weights = [weight for head in heads for weight in head]
     if parts[0][1] is None:
@@ -106,7 +105,7 @@ def by_head(parts: Sequence[Parts], n_heads: int) -> list[Parts]:
 def weigh(
     q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, n_heads: int
 ) -> tuple[Tensor, Tensor]:
-    """Section 3.2.1, eq. 1, with explicit weights, of queries that are scaled already.
+    """Section 3.2.1, eq. 1, with explicit weights, for scaled queries.
 
     Args:
         q: [B H, T, d_k].  keys: [B H, d_k, S].  values: [B H, S, d_v].
@@ -124,9 +123,9 @@ def weigh(
 class AttentionBlock:
     """One attention block and the connection around it.
 
-    In self-attention `project` computes queries, keys and values, a head's side by side. In
-    cross-attention it computes queries only, and `sources` are the weights for the source's keys
-    and values.
+    In self-attention, `project` computes each head's queries, keys and values side by side. In
+    cross-attention, it computes only queries, and `sources` holds the weights for the source's
+    keys and values.
     """
 
     def __init__(
@@ -152,11 +151,11 @@ class AttentionBlock:
 
         Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] if requested.
         """
-        q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         shape, weights = q.shape[:3], None
         if need_weights:
             added = None if mask is None else additive(mask, q.dtype)
-            q, k, v = (each.flatten(0, 1) for each in (q, k, v))
+            q, k, v = (x.flatten(0, 1) for x in (q, k, v))
             heads, weights = weigh(q, k.mT, v, added, self.n_heads)
             heads, weights = heads.view(*shape, -1), weights.view(*shape, -1)
         else:
@@ -164,7 +163,7 @@ class AttentionBlock:
         return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights
 
     def leave(self, joined: Tensor, x: Tensor) -> Tensor:
-        """Map heads side by side [R, H d_v] and the stream x [R, d_model] to the new stream."""
+        """Map side-by-side heads [R, H d_v] and the stream x [R, d_model] to the new stream."""
         return self.around.leave(self.out(joined, x))
 
 
@@ -172,7 +171,7 @@ class PackedLayer:
     """One layer's blocks; `cross` is None in the encoder."""
 
     def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
-        # A source is read once, and has many tokens; a target is written token by token.
+        # A source is read once, with many tokens; a target is written token by token.
         many = isinstance(layer, EncoderLayer)
         self.own = AttentionBlock(layer.self_attention, layer.around_self, cross=False, many=many)
         self.cross: AttentionBlock | None = None
@@ -183,27 +182,22 @@ class PackedLayer:
         self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward, many=many)
 
     def self_attend(
-        self,
-        x: Tensor,
-        shape: Sequence[int],
-        mask: Tensor | None,
-        real: RealTokens = EVERY_TOKEN,
-        *,
-        need_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
+        self, x: Tensor, shape: Sequence[int], mask: Tensor | None,
+        real: RealTokens = EVERY_TOKEN, *, need_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Run self-attention over x, the rows [R, d_model] of real tokens; shape is (B, T).
 
         Returns: the stream [R, d_model], and weights [B, H, T, T] or None.
         """
-        made = real.put(self.own.project(self.own.around.enter(x)))
-        made = made.view(*shape, self.own.n_heads, -1)
-        q, k, v = made.split_with_sizes([self.own.d_k, self.own.d_k, self.own.d_v], dim=3)
+        projected = real.put(self.own.project(self.own.around.enter(x)))
+        projected = projected.view(*shape, self.own.n_heads, -1)
+        q, k, v = projected.split_with_sizes([self.own.d_k, self.own.d_k, self.own.d_v], dim=3)
         joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
         return self.own.leave(real.take(joined), x), weights
 
 
 class PackedEncoder:
-    """A model's encoder. Weights are copied; after changing the model, make a new one."""
+    """A model's encoder, with copied weights; after changing the model, create a new one."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
@@ -212,11 +206,7 @@ class PackedEncoder:
         ]
 
     def encode(
-        self,
-        src: Tensor,
-        *,
-        need_weights: bool = False,
-        begin: Callable[[], None] | None = None,
+        self, src: Tensor, *, need_weights: bool = False, begin: Callable[[], None] | None = None
     ) -> Encoded:
         """Encode like `Transformer.encode` without hooks; `begin` is called before each layer."""
         mask = padding_mask(src, self.model.config.pad_id)
@@ -235,7 +225,7 @@ class PackedEncoder:
 
 
 class PackedDecoder:
-    """A model's decoder. Weights are copied; after changing the model, make a new one."""
+    """A model's decoder, with copied weights; after changing the model, create a new one."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
@@ -251,22 +241,18 @@ class PackedDecoder:
         self.generator = Product(*parts_of(model.generator))
 
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
-        """Return keys [B, S, H, d_k] and values [B, S, H, d_v] of the sources, layer by layer."""
+        """Return the sources' keys [B, S, H, d_k] and values [B, S, H, d_v], layer by layer."""
         memory, cross = encoded.memory, self.crosses[0]
         shape = (*memory.shape[:2], len(self.crosses), cross.n_heads, -1)
         real = RealTokens(encoded.src_mask)
-        made = real.put(self.project(real.take(memory.flatten(0, 1)))).view(shape)
-        keys, values = made.split_with_sizes([cross.d_k, cross.d_v], dim=4)
+        projected = real.put(self.project(real.take(memory.flatten(0, 1)))).view(shape)
+        keys, values = projected.split_with_sizes([cross.d_k, cross.d_v], dim=4)
         return list(zip(keys.unbind(2), values.unbind(2), strict=True))
 
     def read(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        begin: Callable[[], None] | None = None,
-        *,
+        self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None, *,
         need_weights: bool = True,
-    ) -> tuple[Decoded, Tensor]:
+    ) -> tuple[Decoded, Tensor]:  # fmt: skip
         """Teacher forcing, like `Transformer.decode` without cache and hooks.
 
         Args: tgt_in: [B, T].  begin: called before each layer.
@@ -282,14 +268,12 @@ class PackedDecoder:
                 begin()
             x, own = layer.self_attend(x, shape, ahead, need_weights=need_weights)
             q = cross.project(cross.around.enter(x)).view(*shape, cross.n_heads, -1)
-            joined, weights = cross.attend(
-                q, k, v, encoded.src_mask, need_weights=need_weights
-            )  # fmt: skip
+            joined, weights = cross.attend(q, k, v, encoded.src_mask, need_weights=need_weights)
             x = layer.feed(cross.leave(joined, x))
             if own is not None and weights is not None:
                 own_maps.append(own)
                 cross_maps.append(weights)
         hidden = self.model.decoder_norm(x)
         logits = self.generator(hidden).view(*shape, -1)
-        maps = (torch.stack(each) if need_weights else None for each in (own_maps, cross_maps))
+        maps = (torch.stack(stack) if need_weights else None for stack in (own_maps, cross_maps))
         return Decoded(hidden.view(*shape, -1), *maps), logits

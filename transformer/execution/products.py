@@ -1,9 +1,8 @@
-"""x W^T + b for decoding on a CPU, in the layout of W that is read fastest for the rows of x.
+"""x W^T + b for decoding on a CPU, in the weight layout that is fastest for the rows of x.
 
-With few rows a product takes as long as reading its weights, and no layout is read at full speed
-for every number of rows. `LAYOUTS` says which one serves a large matrix best; oneDNN fuses the
-activation, or the sum with another tensor, into its products. The layouts give the same sums,
-added up in another order.
+With few rows, a product takes as long as reading its weights, and no layout is fastest for every
+number of rows. `LAYOUTS` names the best layouts for large matrices; oneDNN fuses the activation, or
+the sum with another tensor, into its products. Layouts differ only in the order of summation.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from torch import Tensor, nn
 
 from transformer.kernels import relu
 
-#: The most rows that count as few: the paper's beam.
+#: The most rows that count as few: the paper's beam size.
 FEW_ROWS = 4
-#: Smallest matrix, in weights, that is packed, and smallest tall one that is transposed for one
-#: row; smaller ones stay in the processor's caches.
+#: Smallest matrix, in weights, to pack, and smallest tall matrix to transpose for one row; smaller
+#: ones stay in the processor's caches.
 PACKED_FROM, TRANSPOSED_FROM = 50_000, 200_000
 
 Activation = Callable[[Tensor], Tensor]
@@ -28,14 +27,14 @@ Activation = Callable[[Tensor], Tensor]
 #: A weight [n_out, n_in] and a bias [n_out], or None.
 Parts = tuple[Tensor, Tensor | None]
 
-#: Activations that oneDNN fuses into a product: its name and variant for each.
+#: Activations that oneDNN fuses into a product, by name and variant.
 FUSED: dict[Activation, tuple[str, str]] = {
     relu: ("relu", ""), F.silu: ("swish", ""), F.gelu: ("gelu", "none"),
 }  # fmt: skip
 
 
 class Plain:
-    """PyTorch's product, of the weights as they lie. The base of the other layouts."""
+    """PyTorch's product, with unchanged weights. Base class of the other layouts."""
 
     def __init__(
         self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
@@ -59,7 +58,7 @@ class Plain:
 
 
 class Packed(Plain):
-    """oneDNN's product, of weights copied into its own layout of blocks."""
+    """oneDNN's product, with weights copied into its blocked layout."""
 
     def _layout(self, weight: Tensor) -> Tensor:
         return torch.ops.mkldnn._reorder_linear_weight(weight, FEW_ROWS)  # type: ignore[no-any-return]
@@ -73,7 +72,7 @@ class Packed(Plain):
         return pointwise.default(x, self.weight, self.bias, name, [], kind)  # type: ignore[no-any-return]
 
 
-#: Padding, and stride and dilation, of a convolution of each pixel alone.
+#: Padding, and stride and dilation, of a 1 x 1 convolution.
 _NONE, _EACH = [0, 0], [1, 1]
 
 
@@ -81,7 +80,7 @@ class Convolved(Plain):
     """oneDNN's 1 x 1 convolution of four pixels, whose channels are the inputs.
 
     It reads several blocks of weights side by side. oneDNN would rearrange the weights for other
-    numbers of pixels, so rows come in fours, the last ones filled up.
+    pixel counts, so rows are padded to multiples of four.
     """
 
     def _layout(self, weight: Tensor) -> Tensor:
@@ -103,14 +102,14 @@ class Convolved(Plain):
 
 
 class Transposed(Plain):
-    """h_1 W_1^T + h_2 W_2^T + ... of slices of h's and W's columns, each for one thread."""
+    """h_1 W_1^T + h_2 W_2^T + ... over column slices of h and W, one slice per thread."""
 
     def _layout(self, weight: Tensor) -> Tensor:
         n_out, n_in = weight.shape
         most = max(2, torch.get_num_threads())
         n = max(n for n in range(1, most + 1) if n_in % n == 0)
         self._first: Tensor | None = None
-        if self.bias is not None:  # one of the sums begins with it
+        if self.bias is not None:  # one of the sums starts with it
             self._first = self.bias.new_zeros(n, 1, n_out)
             self._first[0, 0] = self.bias
         return weight.t().contiguous().view(n, -1, n_out)
@@ -122,8 +121,8 @@ class Transposed(Plain):
         return torch.baddbmm(self._first, sliced, self.weight).sum(0)
 
 
-#: The layouts of a large, tall matrix for one row, for few and for more, by the instructions that
-#: PyTorch uses. Others take the plain product. docs/decisions/matrix-products.md has the figures.
+#: Layouts of a large, tall matrix for one row, few rows and more, by the instructions that PyTorch
+#: uses. Other processors use the plain product. docs/decisions/matrix-products.md has the figures.
 LAYOUTS: dict[str, tuple[type[Plain], type[Plain], type[Plain]]] = {
     "AVX512": (Transposed, Packed, Packed),
     "AVX2": (Transposed, Convolved, Packed),
@@ -133,20 +132,20 @@ LAYOUTS: dict[str, tuple[type[Plain], type[Plain], type[Plain]]] = {
 def layouts_for(
     weight: Tensor, activation: Activation | None = None
 ) -> tuple[type[Plain], type[Plain], type[Plain]]:
-    """Return the layouts of a matrix for one row, for few and for more."""
+    """Return a matrix's layouts for one row, few rows and more."""
     n_weights, chosen = weight.numel(), LAYOUTS.get(torch.backends.cpu.get_cpu_capability())
     onednn = weight.dtype == torch.float32 and (activation is None or activation in FUSED)
     if weight.device.type != "cpu" or chosen is None or not onednn or n_weights < PACKED_FROM:
         return Plain, Plain, Plain
-    one, few, many = (each if works(each) else Plain for each in chosen)  # type: ignore[arg-type]
-    # A wide matrix is read in long rows as it lies.
+    one, few, many = (layout if works(layout) else Plain for layout in chosen)  # type: ignore[arg-type]
+    # A wide matrix is read in long rows without transposing it.
     tall = weight.size(0) > weight.size(1) and n_weights >= TRANSPOSED_FROM
     return one if tall else Plain, few, many
 
 
 @cache
 def works(layout: type[Plain]) -> bool:
-    """Return True if this build of PyTorch computes a layout's product, and rightly.
+    """Return True if this build of PyTorch computes a layout's product correctly.
 
     oneDNN's operations are internal to PyTorch's compiler and may change.
     """
@@ -158,10 +157,11 @@ def works(layout: type[Plain]) -> bool:
     try:
         for activation in (None, *FUSED):
             product = layout(weight, bias, activation)
-            wanted = plain if activation is None else activation(plain)
-            if not torch.allclose(product(x), wanted, atol=1e-5):
-                return False
-            if not torch.allclose(product(x, added), plain + added, atol=1e-5):
+            expected = plain if activation is None else activation(plain)
+            if not (
+                torch.allclose(product(x), expected, atol=1e-5)
+                and torch.allclose(product(x, added), plain + added, atol=1e-5)
+            ):
                 return False
     except (AttributeError, RuntimeError, TypeError):
         return False
@@ -172,18 +172,14 @@ class Product:
     """x W^T + b, optionally followed by an activation or added to another tensor."""
 
     def __init__(
-        self,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        activation: Activation | None = None,
-        *,
+        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None, *,
         many: bool = False,
-    ) -> None:
-        """Lay the weights out.
+    ) -> None:  # fmt: skip
+        """Lay out the weights.
 
         Args:
             weight: [n_out, n_in].  bias: [n_out] or None.  activation: applied last.
-            many: x nearly always has many rows, so no layouts for fewer are kept.
+            many: x nearly always has many rows, so other layouts are not kept.
         """
         one, few, more = layouts_for(weight, activation)
         kinds = (more, more, more) if many else (one, few, more)
@@ -204,7 +200,7 @@ def parts_of(linear: nn.Linear) -> Parts:
 
 
 def stacked(parts: Sequence[Parts], *, many: bool = False) -> Product:
-    """Return one product that computes several, side by side, from the same input."""
+    """Return one product that computes several products of the same input side by side."""
     weight = torch.cat([weight for weight, _ in parts])
     biases = [bias for _, bias in parts if bias is not None]
     return Product(weight, torch.cat(biases) if biases else None, many=many)

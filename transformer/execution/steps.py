@@ -1,9 +1,9 @@
 """The packed decoder as a step function, with the key-value cache of one search.
 
-Reordering beams copies no keys or values. Every row appends those of its token to a pool shared by
-the rows of its sentence, and a mask marks the entries that belong to the row's own prefix. The rows
-of a sentence attend together: to the pool, and to the source, which is stored once a sentence. A
-full pool drops the entries that no live row descends from.
+Reordering beams copies no keys or values. Rows append their tokens' keys and values to a pool that
+their sentence's rows share, and a mask marks the entries of a row's own prefix. A sentence's rows
+attend together: to the pool, and to the source, which is stored once per sentence. A full pool
+drops entries that no live row descends from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transformer.kernels import additive
 from transformer.model import Encoded
 from transformer.steps import StepOutput
 
-#: Logits are computed for at most this many rows at a time, so that they stay in the caches.
+#: Most rows per block of logits, so that blocks stay in the caches.
 BLOCK_ROWS = 96
 #: Initial capacity of a pool, in tokens.
 FIRST_CAPACITY = 64
@@ -29,26 +29,26 @@ class PackedSteps:
     """A `transformer.search.beam.StepFunction`: the state of one search.
 
     Shape letters: N sentences, R rows, W the most rows of any sentence, C the capacity of a pool,
-    of which c entries are used, t tokens read. Each row has one of the N W slots.
+    with c entries in use, t tokens read. Each row has one of the N W slots.
 
     Attributes:
         pool: [L, N, H, C, d_k + d_v], keys beside values.
-        past: [N W, c], 0 for the pool entries in the prefix of a slot's row and -inf for others;
-            None if no sentence has had two rows yet.
-        path: [N W, t], the pool indices of those entries, in order; None unless weights are needed,
-            and as long as `past` is.
+        past: [N W, c], 0 for pool entries in the prefix of a slot's row, else -inf; None until a
+            sentence has two rows.
+        path: [N W, t], pool indices of these entries, in order; None while `past` is, or if weights
+            are not needed.
         source_keys: [L, N, H, d_k, S].  source_values: [L, N, H, S, d_v].
         source_mask: [N, 1, 1, S], 0 or -inf, or None.
-        sentence: [R], the index of each row's sentence among the N.
+        sentence: [R], index of each row's sentence among the N.
         slots: [R], each row's slot; None if row i has slot i.
     """
 
     def __init__(
         self, packed: PackedDecoder, encoded: Encoded, *, need_weights: bool = False
     ) -> None:
-        """Args: encoded: the sentences, one row each at the first step."""
+        """Args: encoded: the sentences, with one row each at the first step."""
         self.packed, self.need_weights = packed, need_weights
-        keys, values = (torch.stack(each) for each in zip(*packed.sources(encoded), strict=True))
+        keys, values = map(torch.stack, zip(*packed.sources(encoded), strict=True))
         self.source_keys = keys.permute(0, 1, 3, 4, 2).contiguous()  # from [L, N, S, H, d_k]
         self.source_values = values.transpose(2, 3).contiguous()
         self.source_mask = None
@@ -79,7 +79,7 @@ class PackedSteps:
         past = self.past
         if past is not None:
             past = past.view(-1, 1, self.width, self.taken)  # [N, 1, W, c]
-        # Views of each layer's part, all made at once.
+        # Views of the layers' parts, created at once.
         seen = self.pool[..., : self.taken, :].flatten(1, 2)  # [L, N H, c, d_k + d_v]
         layers = zip(
             self.packed.layers, self.pool[..., before : self.taken, :].unbind(),
@@ -90,9 +90,9 @@ class PackedSteps:
         own_maps, cross_maps = [], []
         for layer, fresh, keys, values, source_keys, source_values in layers:
             assert layer.cross is not None
-            made = self._heads(layer.own.project(layer.own.around.enter(x)))
-            fresh.copy_(made[..., self.d_k :])
-            joined, own = self._attend(made[..., : self.d_k], keys, values, past)
+            projected = self._heads(layer.own.project(layer.own.around.enter(x)))
+            fresh.copy_(projected[..., self.d_k :])
+            joined, own = self._attend(projected[..., : self.d_k], keys, values, past)
             x = layer.own.leave(joined, x)
             q = self._heads(layer.cross.project(layer.cross.around.enter(x)))
             joined, cross = self._attend(q, source_keys, source_values, self.source_mask)
@@ -108,14 +108,14 @@ class PackedSteps:
     def _logits(self, hidden: Tensor) -> Tensor | Iterator[Tensor]:
         if len(hidden) <= BLOCK_ROWS:
             return self.packed.generator(hidden)
-        # Blocks of one size: a short rest would take as long as reading the weights.
+        # Blocks of equal size: a short one would take as long as reading the weights.
         blocks = hidden.tensor_split(math.ceil(len(hidden) / BLOCK_ROWS))
         return (self.packed.generator(block) for block in blocks)
 
     def _heads(self, rows: Tensor) -> Tensor:
         """Move rows [R, H d] to their slots, by head: [N, H, W, d]."""
-        n, n_heads = self.pool.size(1), self.n_heads
-        return self._to_slots(rows).view(n, self.width, n_heads, -1).transpose(1, 2)
+        slots = self._to_slots(rows).view(self.pool.size(1), self.width, self.n_heads, -1)
+        return slots.transpose(1, 2)
 
     def _attend(
         self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
@@ -124,7 +124,7 @@ class PackedSteps:
 
         Args: q: [N, H, W, d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
 
-        Returns: heads side by side [R, H d_v], and weights [N H, W, m].
+        Returns: side-by-side heads [R, H d_v], and weights [N H, W, m].
         """
         heads, weights = weigh(q.flatten(0, 1), keys, values, mask, self.n_heads)
         by_slot = heads.view(*q.shape[:3], -1).transpose(1, 2)
@@ -132,7 +132,7 @@ class PackedSteps:
         return joined if self.slots is None else joined[self.slots], weights
 
     def _to_slots(self, rows: Tensor, empty: float = 0) -> Tensor:
-        """Scatter rows [R, n] to their slots, [N W, n]; slots without a row hold `empty`."""
+        """Scatter rows [R, n] to their slots, [N W, n]; empty slots hold `empty`."""
         if self.slots is None:
             return rows
         n_slots = self.pool.size(1) * self.width
@@ -157,7 +157,7 @@ class PackedSteps:
         if self.width == 1 and self.past is None:
             return
         own, fresh = self._own_columns()
-        if self.past is None:  # until now one row a sentence, whose prefix was the whole pool
+        if self.past is None:  # so far, sentences had one row, whose prefix was the whole pool
             self.past = self.pool.new_zeros(len(fresh), before)
             if self.need_weights:
                 prefix = torch.arange(before, device=self.pool.device)
@@ -167,7 +167,7 @@ class PackedSteps:
             self.path = torch.cat([self.path, own + before], dim=1)
 
     def _own_columns(self) -> tuple[Tensor, Tensor]:
-        """Return which of the W new entries is each slot's own: [N W, 1], and a mask [N W, W]."""
+        """Return the index of each slot's own new entry, [N W, 1], and a mask [N W, W]."""
         shape = (self.pool.size(1), self.width)
         if shape not in self._columns:
             own = torch.arange(self.width, device=self.pool.device)
@@ -192,18 +192,17 @@ class PackedSteps:
         if self.path is not None:
             self.path = self._to_slots(self.path[old])
         if self.past is not None:
-            # An empty slot attends to its own new entries only, so that its softmax is defined.
+            # An empty slot attends only to its own new entries, so that its softmax is defined.
             self.past = self._to_slots(self.past[old], -math.inf)
 
     def _assign_slots(self) -> None:
-        """Assign each row one of the W slots of its sentence."""
-        count = [0] * self.pool.size(1)
-        numbers = []
+        """Assign each row one of its sentence's W slots."""
+        count, places = [0] * self.pool.size(1), []
         for sentence in self.sentence:
-            numbers.append((sentence, count[sentence]))
+            places.append((sentence, count[sentence]))
             count[sentence] += 1
         self.width = max(count)
-        slots = [sentence * self.width + place for sentence, place in numbers]
+        slots = [sentence * self.width + place for sentence, place in places]
         full = len(slots) == len(count) * self.width
         self.slots = None if full else torch.tensor(slots, device=self.pool.device)
 
@@ -229,7 +228,7 @@ class PackedSteps:
         past = self.past.view(-1, self.width, self.taken)  # [N, W, c]
         needed = (past == 0).any(1)  # [N, c]
         self.taken = int(needed.sum(1).max())
-        # Needed entries first, in order; a sentence that needs fewer keeps some others.
+        # Needed entries come first, in order; a sentence that needs fewer keeps some others.
         order = needed.long().argsort(dim=1, descending=True, stable=True)[:, : self.taken]
         n = len(order)
         shape = (*self.pool.shape[:3], self.taken, self.pool.size(4))

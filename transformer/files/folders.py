@@ -1,4 +1,4 @@
-"""Folders replaced at once, so that readers see no mixture; and results kept while files last."""
+"""Atomic replacement of folders, and a cache of results by file version."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FileCache(Generic[T]):
 
 #: Errors for a folder that cannot be renamed: a mount point, or a read-only parent.
 _FIXED = (errno.EXDEV, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS)
-#: Errors where the system or file system has no atomic exchange of names.
+#: Errors of systems and file systems without an atomic exchange of names.
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -66,16 +66,16 @@ def replaced_folder(
 ) -> Iterator[Path]:
     """Yield an empty folder that replaces `path` if the block ends without an error.
 
-    Entries that only the old folder has are carried over, as hard links where possible. Leftovers
-    of killed processes on this machine are removed first. A folder that cannot be renamed, such as
-    a mount point, is updated file by file.
+    Other entries of the old folder are carried over, as hard links where possible. First,
+    leftovers of killed processes on this machine are removed. A folder that cannot be renamed,
+    such as a mount point, is updated file by file.
 
     Args:
         path: created if missing; a link to a folder remains a link.
-        over: whether `path` may already hold something; an empty folder is always allowed.
+        over: True if `path` may hold files; an empty folder is always allowed.
         dropped: names not carried over from the old folder.
 
-    Raises: `FileExistsError` if `path` holds something and `over` is false; `OSError`.
+    Raises: `FileExistsError` if `path` is not empty and `over` is False; `OSError`.
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,8 @@ def replaced_folder(
         fixed, new = True, Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=path))
     try:
         yield new
-        new.chmod(path.stat().st_mode & 0o7777 if path.is_dir() else 0o777 & ~_umask())
+        os.umask(mask := os.umask(0o077))
+        new.chmod(path.stat().st_mode & 0o7777 if path.is_dir() else 0o777 & ~mask)
         sync_folder(new)
         if not over or not path.exists():
             _put(new, path)
@@ -103,12 +104,6 @@ def replaced_folder(
         shutil.rmtree(new, ignore_errors=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def _put(new: Path, path: Path) -> None:
     try:
         os.rename(new, path)
@@ -119,15 +114,14 @@ def _put(new: Path, path: Path) -> None:
 
 
 def _keep_others(old: Path, new: Path, dropped: Collection[str]) -> None:
-    """Carry the old folder's other entries over, except temporary files."""
-    for each in os.scandir(old):
-        target = new / each.name
-        if os.path.lexists(target) or each.name in dropped or TEMPORARY.fullmatch(each.name):
+    for entry in os.scandir(old):
+        target = new / entry.name
+        if os.path.lexists(target) or entry.name in dropped or TEMPORARY.fullmatch(entry.name):
             continue
-        if each.is_dir(follow_symlinks=False):
-            shutil.copytree(each.path, target, symlinks=True, copy_function=_link)
+        if entry.is_dir(follow_symlinks=False):
+            shutil.copytree(entry.path, target, symlinks=True, copy_function=_link)
         else:
-            _link(each.path, str(target))
+            _link(entry.path, str(target))
 
 
 def _link(source: str, target: str) -> None:
@@ -156,9 +150,8 @@ def _swap(new: Path, path: Path, dropped: Collection[str]) -> None:
 
 
 def _fill(new: Path, path: Path, dropped: Collection[str]) -> None:
-    """Copy the new files into the folder, replacing old ones one at a time."""
-    for each in sorted(each.name for each in new.iterdir() if not each.is_dir()):
-        write_atomic(path / each, (new / each).read_bytes())
+    for name in sorted(file.name for file in new.iterdir() if not file.is_dir()):
+        write_atomic(path / name, (new / name).read_bytes())
     for name in dropped:
         if not (new / name).exists():
             (path / name).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Download a model from the Hugging Face hub through `huggingface_hub`, an optional dependency.
+"""Downloads a model from the Hugging Face hub through `huggingface_hub`, an optional dependency.
 
-The list of files, with sizes and checksums at one commit, comes first, and limits apply before any
-file is fetched. Files go into the caller's folder, under plain names that match its patterns. A
-file that is larger than announced, cut short or altered is refused, and nothing is kept.
+The file list of one commit, with sizes and checksums, comes first, and limits apply before any
+download. Files go into the caller's folder, under plain names that match its patterns. A file that
+is larger than announced, truncated or altered is refused, and nothing is kept.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
 from transformer.files.safe import is_folder
 from transformer.types import Report
 
-#: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.
+#: owner/name as the hub allows it, which cannot lead out of the hub's cache.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
-#: A model of `transformer.config.MAX_PARAMETERS` in float32, and its small files.
+#: Maximum download: `transformer.config.MAX_PARAMETERS` in float32, with small files.
 MAX_BYTES, MAX_FILES = 9_000_000_000, 100
 
-#: Seconds and bytes after which the list of files is given up.
+#: Maximum seconds and bytes for the file list.
 TIMEOUT, MAX_LISTING = 30.0, 20_000_000
 CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file on the hub: its size in bytes, and SHA-256 (of large files) or git's SHA-1 of it."""
+    """A file on the hub: its size in bytes, and its SHA-256 (if large) or git's SHA-1."""
 
     name: str
     size: int
@@ -51,7 +51,7 @@ class HubFile:
 
 @dataclass(frozen=True)
 class HubModel:
-    """The files of a model that an import reads, at one commit of its repository."""
+    """A model's files to import, at one commit of its repository."""
 
     name: str
     revision: str
@@ -59,17 +59,17 @@ class HubModel:
 
     @property
     def size(self) -> int:
-        """Bytes to fetch."""
-        return sum(each.size for each in self.files)
+        """Total size in bytes."""
+        return sum(file.size for file in self.files)
 
 
 def is_name(source: str) -> bool:
-    """Return whether `source` has the form owner/name."""
+    """Return True for a name of the form owner/name."""
     return NAME.fullmatch(source) is not None and ".." not in source
 
 
 def missing_client() -> str | None:
-    """Return why the hub cannot be used, or None if only the network can still fail."""
+    """Return the reason that the hub client cannot be used, or None if it can."""
     try:
         from huggingface_hub import constants
     except ImportError:
@@ -80,51 +80,50 @@ def missing_client() -> str | None:
 
 
 def look_up(name: str, files: Sequence[str]) -> HubModel:
-    """List a model's files without fetching any of them.
+    """List a model's files without fetching them.
 
     Args:
         name: owner/name.
-        files: patterns of file names. If any file is safetensors, other weights are left out.
+        files: patterns of file names; other weights are left out if any are safetensors.
 
     Raises: `CheckpointError`, one line, if the hub cannot be reached or has no such files, or if
         they exceed `MAX_BYTES` or `MAX_FILES`.
     """
     if not is_name(name):
-        raise CheckpointError(f"{name!r} is not a name on the hub; those are owner/name")
-    why = missing_client()
-    if why is not None:
-        raise CheckpointError(f"{name}: {why}")
+        raise CheckpointError(f"{name!r} is not a hub name of the form owner/name")
+    if (reason := missing_client()) is not None:
+        raise CheckpointError(f"{name}: {reason}")
     endpoint = _endpoint()
     try:
-        found = _listing(name, endpoint)
-        revision = str(found["sha"])
-        described = [_described(each) for each in found["siblings"]]
+        listing = _listing(name, endpoint)
+        revision = str(listing["sha"])
+        described = [_described(sibling) for sibling in listing["siblings"]]
     except Exception as error:  # noqa: BLE001 - the network and the hub can fail in any way
-        raise CheckpointError(f"{name}: the hub did not give it ({_reason(error)})") from None
-    wanted = [
-        each for each in described
-        if each.name and any(fnmatch.fnmatchcase(each.name, pattern) for pattern in files)
+        raise CheckpointError(f"{name}: the hub did not list it ({_reason(error)})") from None
+    matching = [
+        file for file in described
+        if file.name and any(fnmatch.fnmatchcase(file.name, pattern) for pattern in files)
     ]  # fmt: skip
-    if any(each.name.endswith(".safetensors") for each in wanted):
-        wanted = [each for each in wanted if not each.name.endswith((".bin", ".pt", ".ckpt"))]
-    model = HubModel(name, revision, tuple(wanted[: MAX_FILES + 1]))
-    if not re.fullmatch("[0-9a-f]{40,64}", revision) or not wanted:
+    if any(file.name.endswith(".safetensors") for file in matching):
+        matching = [file for file in matching if not file.name.endswith((".bin", ".pt", ".ckpt"))]
+    model = HubModel(name, revision, tuple(matching[: MAX_FILES + 1]))
+    if not re.fullmatch("[0-9a-f]{40,64}", revision) or not matching:
         raise CheckpointError(f"{name}: holds none of {', '.join(files)}")
     if len(model.files) > MAX_FILES or model.size > MAX_BYTES:
         raise CheckpointError(
-            f"{name}: {model.size:,} bytes in {len(wanted)} files; at most {MAX_BYTES:,} bytes "
-            f"in {MAX_FILES} files are fetched"
+            f"{name}: {model.size:,} bytes in {len(matching)} files; at most {MAX_BYTES:,} bytes "
+            f"in {MAX_FILES} files are allowed"
         )
     return model
 
 
 def _listing(name: str, endpoint: str | None) -> Any:
-    """Return the hub's description of a model. Its time and its size have a limit."""
+    """Return the hub's description of a model, within limits of time and size."""
     from huggingface_hub import constants, utils
 
     client: Any = utils
     url = f"{endpoint or constants.ENDPOINT}/api/models/{name}?blobs=true"
-    found: Future[Any] = Future()
+    listing: Future[Any] = Future()
     end = time.monotonic() + TIMEOUT
 
     def ask() -> None:
@@ -133,29 +132,29 @@ def _listing(name: str, endpoint: str | None) -> Any:
             headers, session = _headers(), client.get_session()
             with session.stream("GET", url, headers=headers, timeout=TIMEOUT) as answer:
                 if answer.is_error:
-                    answer.close()  # the client would read its text to the end
+                    answer.close()  # otherwise the client reads all of its text
                 client.hf_raise_for_status(answer)
                 for part in answer.iter_raw():  # unpacked, a few bytes could be gigabytes
                     text += part
                     if len(text) > MAX_LISTING or time.monotonic() > end:
-                        raise ValueError("its list of files has no end")
-            found.set_result(parse_json(bytes(text)))
-        except Exception as error:  # noqa: BLE001 - raised where the outcome is read
-            found.set_exception(error)
+                        raise ValueError("its file list has no end")
+            listing.set_result(parse_json(bytes(text)))
+        except Exception as error:  # noqa: BLE001 - raised by `result`
+            listing.set_exception(error)
 
-    # A client's timeout is between two bytes, so a slow hub could take forever.
+    # The client's timeout applies between two bytes, so a slow hub could take forever.
     threading.Thread(target=ask, daemon=True).start()
     try:
-        return found.result(TIMEOUT)
+        return listing.result(TIMEOUT)
     except TimeoutError:
-        raise ValueError(f"no whole list of files in {TIMEOUT:.0f} s") from None
+        raise ValueError(f"no complete file list in {TIMEOUT:.0f} s") from None
 
 
 def _described(sibling: Any) -> HubFile:
-    """Read the hub's description of a file; a name that is a path becomes empty."""
+    """Read the hub's description of a file; a path becomes an empty name."""
     name, large = str(sibling["rfilename"]), sibling.get("lfs")
     plain = re.fullmatch(r"\w[\w.-]{0,200}", name, re.ASCII)
-    # A large file has the blob id of its Git LFS pointer.
+    # A large file's blob id is of its Git LFS pointer.
     sha256, git_sha1 = (large["sha256"], None) if large else (None, sibling.get("blobId"))
     return HubFile(name if plain else "", int(sibling.get("size") or 0), sha256, git_sha1)
 
@@ -163,14 +162,14 @@ def _described(sibling: Any) -> HubFile:
 def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
     """Fetch a model's files into an existing, empty folder.
 
-    Args: report: called with (bytes so far, bytes in all); stops the download by raising.
+    Args: report: called with (bytes so far, total bytes); stops the download by raising.
 
     Raises: `CheckpointError`, one line.
     """
     free = shutil.disk_usage(folder).free
     if free < model.size:
         raise CheckpointError(
-            f"{model.name}: takes {model.size:,} bytes, but only {free:,} are free here"
+            f"{model.name}: {model.size:,} bytes, but only {free:,} are free here"
         )
     done = 0
     for file in model.files:
@@ -188,7 +187,7 @@ def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
 
 
 def _copy_cached(model: HubModel, file: HubFile, path: Path) -> bool:
-    """Copy a file from the cache that `huggingface_hub` shares among programs, if it is there."""
+    """Copy a file from the shared cache of `huggingface_hub`; return False if it is not there."""
     from huggingface_hub import try_to_load_from_cache
 
     try:
@@ -202,11 +201,10 @@ def _copy_cached(model: HubModel, file: HubFile, path: Path) -> bool:
 
 
 def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[int], None]) -> None:
-    """Fetch one file with the library's `http_get`, which resumes and keeps the token to its host.
+    """Fetch a file with the client's `http_get`, which resumes and guards the token.
 
-    `hf_hub_download`, one level up, cannot be stopped: in huggingface_hub 2.4.0 it hands large
-    files to hf_xet, which prints an exception of the progress bar, swallows it and fetches on.
-    `http_get` reports, and so stops and resumes, in steps of 10 MiB.
+    `hf_hub_download`, one level up, cannot be stopped: huggingface_hub 2.4.0 hands large files to
+    hf_xet, which swallows exceptions of the progress bar. `http_get` reports every 10 MiB.
     """
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
@@ -215,7 +213,7 @@ def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[in
     received, reporting = 0, False
 
     class Progress(AbstractContextManager["Progress"]):
-        """The part of tqdm that `http_get` uses."""
+        """The interface of tqdm that `http_get` uses."""
 
         def __init__(self, **_: object) -> None: ...
 
@@ -235,14 +233,14 @@ def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[in
     url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint())
     try:
         with path.open("wb") as written:
-            shown = cast(Any, Progress)
-            http_get(url, written, headers=_headers(), expected_size=file.size, tqdm_class=shown)
+            bar = cast(Any, Progress)
+            http_get(url, written, headers=_headers(), expected_size=file.size, tqdm_class=bar)
     except Exception as error:
-        if reporting:  # the caller stops, or the file is too large
+        if reporting:  # stopped by the caller, or too large
             raise
         cut = f"broke off after {received:,} of {file.size:,} bytes"
         reason = cut if 0 < received < file.size else _reason(error)
-        raise CheckpointError(f"{where}: {reason}; nothing was kept, so try again") from None
+        raise CheckpointError(f"{where}: {reason}; nothing was kept, try again") from None
 
 
 def _check(model: HubModel, file: HubFile, path: Path) -> None:
@@ -256,8 +254,7 @@ def _check(model: HubModel, file: HubFile, path: Path) -> None:
             digest.update(chunk)
     if size != file.size or announced not in (None, digest.hexdigest()):
         raise CheckpointError(
-            f"{model.name}/{file.name}: wrong checksum, so damaged on the way or replaced; "
-            "nothing was kept"
+            f"{model.name}/{file.name}: wrong checksum (damaged or replaced); nothing was kept"
         )
 
 
@@ -265,15 +262,15 @@ def _check(model: HubModel, file: HubFile, path: Path) -> None:
 def opened(
     source: str, files: Sequence[str], beside: Path, report: Report | None = None
 ) -> Iterator[Path]:
-    """Yield the folder `source`, or a temporary one with the files of that model on the hub.
+    """Yield the folder `source`, or a temporary folder with that hub model's files.
 
     Args:
         source: a folder, or owner/name on the hub.
         files: patterns of the files to fetch.
-        beside: folder in which to make the temporary one.
+        beside: parent of the temporary folder.
         report: see `fetch`.
 
-    Raises: `CheckpointError` if neither a folder nor a model has this name.
+    Raises: `CheckpointError` if there is neither such a folder nor such a model.
     """
     if source and is_folder(Path(source)):
         yield Path(source)
@@ -307,20 +304,20 @@ def fetched(model: HubModel, beside: Path, report: Report | None = None) -> Iter
 
 
 def _cached(name: str, files: Sequence[str]) -> Path | None:
-    """Return the model's folder in the cache of `huggingface_hub`, for use offline."""
+    """Return a model's folder in the cache of `huggingface_hub`, or None; for use offline."""
     try:
         from huggingface_hub import snapshot_download
 
         return Path(snapshot_download(name, allow_patterns=list(files), local_files_only=True))
-    except Exception:  # noqa: BLE001 - no client, nothing there, or damaged: all the same
+    except Exception:  # noqa: BLE001 - no client, not cached, or damaged
         return None
 
 
 def _headers() -> dict[str, str]:
-    """Return the headers of a request: a compressed answer could not be resumed, nor bounded."""
+    """Return request headers that forbid compression, which could not be resumed or bounded."""
     from huggingface_hub import constants, utils
 
-    constants.HF_HUB_DISABLE_TELEMETRY = True  # it fetches more, and tells what runs here
+    constants.HF_HUB_DISABLE_TELEMETRY = True  # it would report this server
     headers: dict[str, str] = cast(Any, utils).build_hf_headers(
         headers={"Accept-Encoding": "identity"}
     )
@@ -328,7 +325,7 @@ def _headers() -> dict[str, str]:
 
 
 def _endpoint() -> str | None:
-    """Return the hub's address; None is the public hub."""
+    """Return the hub's address, or None for the public hub."""
     endpoint = os.environ.get("HF_ENDPOINT") or None
     if endpoint is not None and not endpoint.startswith(("https://", "http://")):
         raise CheckpointError(f"HF_ENDPOINT={endpoint!r} is not the address of a web server")
@@ -337,9 +334,9 @@ def _endpoint() -> str | None:
 
 def _reason(error: object) -> str:
     if type(error).__name__ == "RepositoryNotFoundError":
-        return "there is no model of that name, or it is not public"
+        return "there is no such model, or it is private"
     if type(error).__name__ == "GatedRepoError":
-        return "its owner has to allow you first, see its page"
+        return "its owner must grant you access, see its page"
     if (response := getattr(error, "response", None)) is not None:
         return f"the hub answered {response.status_code} {response.reason_phrase}"
     text = getattr(error, "reason", None) or getattr(error, "strerror", None) or error

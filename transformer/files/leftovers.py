@@ -5,8 +5,7 @@
     .importing.HOST-PID.RANDOM    an unfinished checkpoint
     .fetched.HOST-PID.RANDOM      files fetched from a hub
 
-A later process removes those of dead processes. On this machine, process ids decide, not the
-clock.
+A later process removes those of dead processes: on this machine by process id, otherwise by age.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from pathlib import Path
 STAGE = ".importing."
 FETCHED = ".fetched."
 
-#: Prefix of the folders of training runs among the system's temporary files.
+#: Prefix of training folders among the system's temporary files.
 RUNS = "headlight-training-"
 
 _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 
-#: Seconds after which a stage that another machine left in a shared folder counts as abandoned.
+#: Seconds until a stage of another machine in a shared folder counts as abandoned.
 _ABANDONED = 7 * 24 * 3600.0
 
-#: Seconds for which a folder that is being replaced may be missing.
+#: Seconds that a folder may be missing during its replacement.
 _MOMENT = 5.0
 
 
@@ -43,7 +42,7 @@ def own_prefix(prefix: str) -> str:
 
 
 def restore(path: Path) -> bool:
-    """Restore a folder that a killed process had moved aside; return True if there was one."""
+    """Restore a folder that a killed process had moved aside; return True if it did."""
     with suppress(OSError, ValueError, RuntimeError):
         if not os.path.lexists(path):
             path = path.resolve()
@@ -55,7 +54,7 @@ def restore(path: Path) -> bool:
 
 
 def comes_back(path: Path) -> bool:
-    """Wait for a folder that is moved aside for a moment; return True if it is there."""
+    """Wait for a folder that is briefly moved aside; return True if it exists."""
     with suppress(OSError, ValueError, RuntimeError):
         path, deadline = path.resolve(), time.monotonic() + _MOMENT
         while not os.path.lexists(path):
@@ -63,7 +62,7 @@ def comes_back(path: Path) -> bool:
             if not aside or time.monotonic() > deadline:
                 break
             time.sleep(0.005)
-        return os.path.lexists(path)  # it may have come back since
+        return os.path.lexists(path)
     return False
 
 
@@ -76,13 +75,10 @@ def sweep(path: Path) -> None:
 
 
 def remove_stages(place: Path, prefix: str, *, own: bool = False) -> list[str]:
-    """Remove a prefix's folders of killed processes in `place`.
+    """Remove folders of killed processes with this prefix, and return their names.
 
-    Args:
-        own: whether this process has none yet, so that those with its number are an earlier
-            process's: in a container every server has the same.
-
-    Returns: the names of those removed.
+    Args: own: also remove folders with this process's id, which every server in a container has;
+        True only before this process has made any.
     """
     removed = []
     with suppress(OSError):
@@ -95,10 +91,7 @@ def remove_stages(place: Path, prefix: str, *, own: bool = False) -> list[str]:
 
 
 def clear_away(places: Iterable[Path]) -> list[str]:
-    """Clean up after killed processes in folders of checkpoints, when a server starts.
-
-    Returns: a line for each finding, without the folders' own paths.
-    """
+    """Clean up after killed processes when a server starts; return one line per cleanup."""
     lines = []
     for place in places:
         for name in dict.fromkeys(_replaced(place)):
@@ -119,32 +112,32 @@ def clear_away(places: Iterable[Path]) -> list[str]:
 
 
 def _replaced(place: Path) -> Iterator[str]:
-    """Yield the names that unfinished folders in `place` were to replace."""
+    """Yield the names of folders whose replacement in `place` is unfinished."""
     try:
         names = os.listdir(place)
     except OSError:
         return
-    for each in sorted(names):
-        found = re.fullmatch(rf"\.(.+)\.{re.escape(_HOST)}-\d+\.\w+\.(new|old)", each)
-        if found is not None:
-            yield found[1]
+    for name in sorted(names):
+        match = re.fullmatch(rf"\.(.+)\.{re.escape(_HOST)}-\d+\.\w+\.(new|old)", name)
+        if match is not None:
+            yield match[1]
 
 
 def _beside(path: Path, own: bool = False) -> Iterator[Path]:
-    """Yield the temporary folders of dead processes on this machine that were replacing `path`."""
+    """Yield temporary folders of dead processes on this machine that were replacing `path`."""
     prefix = f".{path.name}.{_HOST}-"
     for left in path.parent.glob(f"{glob.escape(prefix)}*"):
-        found = re.fullmatch(r"(\d+)\.\w+\.(new|old)", left.name.removeprefix(prefix))
-        if found is not None and not _alive(int(found[1]), own):
+        match = re.fullmatch(r"(\d+)\.\w+\.(new|old)", left.name.removeprefix(prefix))
+        if match is not None and not _alive(int(match[1]), own):
             yield left
 
 
 def _is_orphan(left: Path, prefix: str, own: bool) -> bool:
     if left.is_symlink() or not left.is_dir():
         return False
-    found = re.fullmatch(r"(.*)-(\d+)\.\w+", left.name.removeprefix(prefix))
-    if found is not None and found[1] == _HOST:
-        return not _alive(int(found[2]), own)
+    match = re.fullmatch(r"(.*)-(\d+)\.\w+", left.name.removeprefix(prefix))
+    if match is not None and match[1] == _HOST:
+        return not _alive(int(match[2]), own)
     with suppress(OSError):
         return time.time() - left.stat().st_mtime > _ABANDONED
     return False
@@ -157,6 +150,6 @@ def _alive(pid: int, own: bool) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:
-        return True
+    except OSError:  # another user's
+        pass
     return True

@@ -1,8 +1,8 @@
 """Reads untrusted .npz files.
 
-An .npz is a zip archive of arrays, and both formats can lie about sizes, types and names. So the
-archive's directory is checked first, then each array's header; memory is allocated only if both
-agree and are within limits. Nothing is unpickled and nothing is written to disk.
+An .npz is a zip archive of arrays, and both formats can lie about sizes, types and names. The
+archive's directory is checked first, then each array's header; memory is allocated only if they
+agree and respect the limits. Nothing is unpickled or written to disk.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
 
-#: Limit in bytes for all arrays read together.
+#: Maximum total size of the arrays read, in bytes.
 MAX_BYTES = 2**30
-#: Compression limit for arrays above so many bytes. Maps of real models stay below 10 to 1; a file
-#: of nothing but zeros reaches 1,030.
+#: Maximum compression ratio of arrays above `RATIO_FROM` bytes. Real attention maps stay below 10,
+#: zeros reach 1,030.
 MAX_RATIO, RATIO_FROM = 200, 16 * 2**20
-#: Limits for the number of files in an archive and the bytes of its directory.
+#: Maximum number of files in an archive, and size of its directory in bytes.
 MAX_MEMBERS, _MAX_LIST = 256, 2**20
 
 _END, _END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 2**16
@@ -38,49 +38,47 @@ _MAX_DIMENSIONS, _MAX_HEADER, _MAX_EMPTY = 8, 10_000, 10_000
 _STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 Arrays = dict[str, NDArray[Any]]
-#: An array as its header describes it: shape and type.
+#: Shape and type of an array.
 Header = tuple[tuple[int, ...], np.dtype[Any]]
 
 
-def read_npz(path: Path, wanted: Collection[str]) -> Arrays:
-    """Return the archive's arrays that have one of the wanted names.
+def read_npz(path: Path, names: Collection[str]) -> Arrays:
+    """Return the archive's arrays with these names; missing arrays are left out.
 
-    Raises: `CheckpointError`, one line naming the file, the array and what is allowed, for a
-        damaged or truncated archive, names that are paths, arrays of objects, and sizes beyond
-        `MAX_BYTES` or compressed by more than `MAX_RATIO` to 1.
+    Raises: `CheckpointError`, one line naming the file and array, for a damaged archive, names that
+        are paths, object arrays, and sizes above `MAX_BYTES` or compression above `MAX_RATIO`.
     """
     with _opened(path) as archive:
-        members = _members(path, archive, wanted)
+        members = _members(path, archive, names)
         return {name: _read(path, archive, name, member) for name, member in members.items()}
 
 
-def describe_npz(path: Path, wanted: Collection[str]) -> dict[str, Header]:
-    """Return the wanted arrays' shapes and types from their headers. Raises like `read_npz`."""
+def describe_npz(path: Path, names: Collection[str]) -> dict[str, Header]:
+    """Return the arrays' shapes and types from their headers. Raises like `read_npz`."""
     with _opened(path) as archive:
-        found = {}
-        for name, member in _members(path, archive, wanted).items():
+        headers = {}
+        for name, member in _members(path, archive, names).items():
             with _damage_named(path, name), archive.open(member) as stream:
-                found[name] = _header(path, name, stream, member.file_size)[:2]
-        return found
+                headers[name] = _header(path, name, stream, member.file_size)[:2]
+        return headers
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
-    """Open the archive after checking that its directory is short."""
     try:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such file")
         _check_end(path)
         return zipfile.ZipFile(path)
+    except CheckpointError:
+        raise
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
-        if isinstance(error, CheckpointError):
-            raise
         raise CheckpointError(f"{path}: not a whole .npz file ({one_line(error)})") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
 
 
 def _check_end(path: Path) -> None:
-    """Check that the archive's directory exists and is short before a library reads all of it."""
+    """Check the size of the archive's directory before `zipfile` reads all of it."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _END_SIZE - _MAX_COMMENT - _LOCATOR_SIZE))
@@ -92,36 +90,33 @@ def _check_end(path: Path) -> None:
     if _LOCATOR in tail[max(0, at - _LOCATOR_SIZE) : at] or count > MAX_MEMBERS:
         raise CheckpointError(f"{path}: more than {MAX_MEMBERS} files in the archive")
     if listed > _MAX_LIST:
-        raise CheckpointError(f"{path}: a list of files of {listed:,} bytes is not allowed")
+        raise CheckpointError(f"{path}: a directory of {listed:,} bytes; at most {_MAX_LIST:,}")
 
 
 def _members(
-    path: Path, archive: zipfile.ZipFile, wanted: Collection[str]
+    path: Path, archive: zipfile.ZipFile, names: Collection[str]
 ) -> dict[str, zipfile.ZipInfo]:
-    """Return the wanted members by name after checking every name and the total size."""
-    found: dict[str, zipfile.ZipInfo] = {}
-    seen: set[str] = set()
-    total = 0
+    """Return the members to read after checking every name and the total size."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    seen, total = set[str](), 0
     for member in archive.infolist():
         name = member.filename
         if name != os.path.basename(name) or "\\" in name or name.startswith("."):
-            raise CheckpointError(
-                f"{path}: {_quoted(name)} is a path; names of arrays have no folders"
-            )
+            raise CheckpointError(f"{path}: {_quoted(name)} is a path; array names have no folders")
         if name in seen:
-            raise CheckpointError(f"{path}: {_quoted(name)} is there twice")
+            raise CheckpointError(f"{path}: {_quoted(name)} appears twice")
         seen.add(name)
         array = name.removesuffix(".npy")
-        if array == name or array not in wanted:
+        if array == name or array not in names:
             continue
         if member.flag_bits & 1 or member.compress_type not in _STORED:
             raise CheckpointError(
-                f"{path}: array {array!r} is encrypted or packed in a way NumPy does not write"
+                f"{path}: array {array!r} is encrypted or compressed as NumPy never does"
             )
         total += member.file_size
         if total > MAX_BYTES:
             raise CheckpointError(
-                f"{path}: arrays of {total:,} bytes up to {array!r}; {MAX_BYTES:,} are allowed"
+                f"{path}: arrays of {total:,} bytes up to {array!r}; at most {MAX_BYTES:,}"
             )
         packed = max(1, member.compress_size)
         if member.file_size > max(RATIO_FROM, MAX_RATIO * packed):
@@ -129,18 +124,18 @@ def _members(
                 f"{path}: array {array!r} is packed {member.file_size // packed:,} to 1; at most "
                 f"{MAX_RATIO} to 1 is allowed above {RATIO_FROM:,} bytes (save it with np.savez)"
             )
-        found[array] = member
-    return found
+        members[array] = member
+    return members
 
 
 def _read(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> NDArray[Any]:
     with _damage_named(path, name), archive.open(member) as stream:
         shape, dtype, order, n_bytes = _header(path, name, stream, member.file_size)
-        # One byte more than expected, so that the archive's checksum is verified.
+        # Reading one byte more verifies the archive's checksum.
         data = stream.read(n_bytes + 1)
         if len(data) != n_bytes:
             raise CheckpointError(f"{path}: array {name!r} is cut off")
-        if not dtype.itemsize:  # nothing but empty texts
+        if not dtype.itemsize:  # empty strings only
             return np.full(shape, "")
         array: NDArray[Any] = np.frombuffer(data, dtype=dtype).reshape(shape, order=order)
         return array
@@ -158,16 +153,19 @@ def _header(
             "1.0 and 2.0 are allowed"
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about headers that Python 2 wrote
-        shape, by_column, dtype = read(stream, max_header_size=_MAX_HEADER)
+        warnings.simplefilter("ignore")  # about headers written by Python 2
+        try:
+            shape, by_column, dtype = read(stream, max_header_size=_MAX_HEADER)
+        except MemoryError:  # Python's parser on deep nesting
+            raise ValueError("its header is nested too deeply") from None
     if dtype.hasobject:
         raise CheckpointError(
             f"{path}: array {name!r} {list(shape)} holds Python objects, which could run code; "
-            "numbers and text are allowed (dtype=str in place of dtype=object)"
+            "allowed are numbers and text (dtype=str instead of dtype=object)"
         )
     if dtype.kind not in "biufU":
         raise CheckpointError(
-            f"{path}: array {name!r} {list(shape)} of {dtype}; numbers and text (str) are allowed"
+            f"{path}: array {name!r} {list(shape)} of {dtype}; allowed are numbers and text (str)"
         )
     count = math.prod([int(n) for n in shape])
     empty_texts = dtype.itemsize == 0 and count > _MAX_EMPTY
@@ -184,7 +182,7 @@ def _header(
 
 @contextmanager
 def _damage_named(path: Path, name: str) -> Iterator[None]:
-    """Turn what a damaged archive may raise into one line that names the array."""
+    """Turn any error of a damaged archive into one line that names the array."""
     try:
         yield
     except (CheckpointError, MemoryError):

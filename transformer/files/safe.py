@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer.config import parse_json
+from transformer.config import MAX_VALUES, parse_json
 from transformer.errors import CheckpointError
 
 
 def check_file(path: Path) -> int:
-    """Return the size of a regular file in bytes.
-
-    A pipe could block its reader forever, and a device may never end.
+    """Return the size of a regular file in bytes; a pipe or device could block its reader.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -33,7 +31,7 @@ def check_file(path: Path) -> int:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether the name exists, even if it cannot be opened."""
+    """Return True if the name exists, even if it cannot be opened."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -44,7 +42,7 @@ def is_there(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether this is a folder; False if it cannot be looked up."""
+    """Return True for a folder, False also on an error."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -52,26 +50,25 @@ def is_folder(path: Path) -> bool:
 
 
 def modified(path: Path) -> int:
-    """Return the modification time in nanoseconds, 0 if it cannot be looked up."""
+    """Return the modification time in nanoseconds, or 0 on an error."""
     try:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):
         return 0
 
 
-#: Limits for a config, besides its number of parameters.
+#: Limits for a config besides the number of parameters, and for any small file in bytes.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
-#: A config has a few kB; a huge one would take many seconds to parse before it is refused.
+#: Maximum size of a config in bytes; real configs have a few kB.
 MAX_CONFIG = 2 * 1024 * 1024
-#: A vocabulary in JSON; one of a quarter of a million pieces takes 6 MB.
-MAX_TABLE = 16 * 1024 * 1024
+#: Maximum size and lines of a vocabulary; 250,000 pieces take 6 MB.
+MAX_TABLE, MAX_LINES = 16 * 1024 * 1024, 1_000_000
 
 
 def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
-    """Read a file that should be small. Raises `CheckpointError` naming it.
+    """Read a small file. Raises `CheckpointError` naming it.
 
-    It is opened once, without blocking, and read only up to the limit, since it may be replaced at
-    any moment by a pipe or by something larger.
+    The file is opened once and read only up to the limit, since it may be replaced at any moment.
     """
     with open_file(path) as (file, _):
         data = file.read(most + 1)
@@ -83,9 +80,9 @@ def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """Open a regular file for reading, without blocking; yield it with its status.
+    """Open a regular file without blocking; yield it with its status.
 
-    Raises: `CheckpointError` naming the file, also in place of an `OSError` inside the block.
+    Raises: `CheckpointError` naming the file, also for an `OSError` inside the block.
     """
     check_file(path)
     try:
@@ -93,24 +90,21 @@ def open_file(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         with open(path, "rb", opener=lambda at, flags: os.open(at, flags | nonblocking)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise CheckpointError(f"{path}: not a file any more")
+                raise CheckpointError(f"{path}: no longer a file")
             yield file, status
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
 
 
 def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:
-    """Refuse a file that changed since it was opened: the bytes read may mix two versions.
-
-    Raises: `CheckpointError` naming the file.
-    """
+    """Raise `CheckpointError` if a file changed since it was opened, as its bytes may be mixed."""
     now = os.fstat(file.fileno())
     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         raise CheckpointError(f"{path}: changed while it was read")
 
 
 def read_fully(file: BinaryIO, buffer: memoryview) -> None:
-    """Fill a buffer from the file's position. Raises `ValueError` if the file ends first."""
+    """Fill a buffer from the file's position. Raises `ValueError` at the end of the file."""
     while len(buffer):
         count = file.readinto(buffer)  # type: ignore[attr-defined]
         if not count:
@@ -118,27 +112,34 @@ def read_fully(file: BinaryIO, buffer: memoryview) -> None:
         buffer = buffer[count:]
 
 
-def read_text(path: Path, most: int = MAX_SMALL_FILE) -> str:
-    """Return the text of a small UTF-8 file. Raises `CheckpointError` naming it."""
+def read_text(path: Path, most: int = MAX_TABLE) -> str:
+    """Return the text of a small UTF-8 file. Raises `CheckpointError` naming the file."""
     try:
-        return read_small(path, most).decode()
+        text = read_small(path, most).decode()
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
+    if text.count("\n") > MAX_LINES:
+        raise CheckpointError(f"{path}: more than {MAX_LINES:,} lines")
+    return text
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of another library's error in one line of bounded length."""
+    """Return another library's error message as one short line."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:
-    """Read a JSON object from a file of limited size.
+def json_object(
+    path: Path, most: int = MAX_CONFIG, most_values: int = MAX_VALUES
+) -> dict[str, Any]:
+    """Read a JSON object from a file. Raises `CheckpointError` naming the file.
 
-    Raises: `CheckpointError` naming the file.
+    Args: most, most_values: maximum bytes and values.
     """
-    text = read_text(path, most)
+    data = read_small(path, most)
     try:
-        values = parse_json(text)
+        values = parse_json(data, most_values)
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text") from None
     except ValueError as error:
         raise CheckpointError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(values, dict):

@@ -1,11 +1,12 @@
 """Reads torch files as data: never mapped, never run as code.
 
-Overwriting a mapped file in place kills the process (SIGBUS), so tensors are read by plain copies,
-and a file that changes meanwhile is refused.
+Overwriting a mapped file in place kills the process (SIGBUS), so tensors are copied, and a file
+that changes meanwhile is refused.
 
 `weights_only=True` refuses whatever could run code, but a few bytes can still claim any amount of
-memory (`bytearray(10**12)`, or an encoding that doubles its text, applied repeatedly). So only the
-names in state dicts are allowed, which is checked before the file is opened.
+memory (`bytearray(10**12)`), time (the hash of a tuple of a tuple twice of a tuple twice …) or
+stack (tuples nested 100,000 deep). So only names in state dicts and values of limited size and
+depth are allowed, and the pickles checked are those that torch will read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import pickle
 import pickletools
 import re
+import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ import torch
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_unchanged, open_file
 
-#: Names in pickles of state dicts and their counters.
+#: Globals in pickles of state dicts.
 ALLOWED = re.compile(
     r"collections OrderedDict"
     r"|torch\._utils (_rebuild_tensor|_rebuild_tensor_v2|_rebuild_tensor_v3"
@@ -35,10 +37,15 @@ ALLOWED = re.compile(
     r"|torch\.serialization _get_layout"
 )
 
-#: Largest pickle to scan, and how many precede the numbers in an old file.
+#: Maximum size of a pickle in bytes, and the number of pickles before an old file's numbers.
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
-#: Most opcodes in a pickle, less than a second's work; a tensor takes about 30.
+#: Maximum opcodes in a pickle, about a second's work; a tensor takes about 30.
 MAX_STEPS = 500_000
+#: Maximum values within a value, shared ones counted at each place, and maximum nesting.
+MAX_VALUES, MAX_DEPTH = 2_000_000, 200
+
+#: Opcodes that change their first operand in place.
+_IN_PLACE = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
 
 
 def read_torch(
@@ -52,10 +59,10 @@ def read_torch(
     """Return a torch file's content, with tensors on the CPU.
 
     Args:
-        allowed: names its pickles may use.
+        allowed: globals that its pickles may use.
         safe_globals: classes that torch may build besides its own.
         hint: added to the message if the file holds more than weights.
-        shapes_only: read no numbers; tensors are on the meta device.
+        shapes_only: return tensors on the meta device, without their numbers.
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -63,15 +70,15 @@ def read_torch(
         check_pickles(path, file, allowed, hint)
         file.seek(0)
         try:
-            # Safe globals then apply to all threads, which is harmless.
+            # Safe globals apply to all threads meanwhile, which is harmless.
             with torch.serialization.safe_globals(list(safe_globals)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about pickles that torch did not write
                 content = torch.load(
                     file, map_location="meta" if shapes_only else "cpu", weights_only=True
                 )
         except pickle.UnpicklingError as error:
-            found = re.search(r"GLOBAL ([\w.]+)", str(error))
-            what = f" ({found[1]})" if found else ""
+            name = re.search(r"GLOBAL ([\w.]+)", str(error))
+            what = f" ({name[1]})" if name else ""
             raise CheckpointError(
                 f"{path}: holds more than weights{what}, or is damaged; "
                 f"it is not loaded, since it could run code{hint}"
@@ -88,19 +95,17 @@ def check_pickles(
 ) -> None:
     """Refuse a torch file that holds more than tensors or would expand when unpickled.
 
-    Args:
-        path: for messages.
-        file: open at its beginning.
-        allowed: names its pickles may use.
-        hint: added to the message if they use others.
+    Args: file: open at its beginning; see `read_torch` for the others.
 
     Raises: `CheckpointError` naming the file.
     """
     try:
-        if zipfile.is_zipfile(file):
+        archive = file.read(4) == b"PK\x03\x04"  # as torch decides
+        file.seek(0)
+        if archive:
+            _check_directory(file)
             _check_archive(path, file, allowed, hint)
         else:
-            file.seek(0)
             for _ in range(OLD_PICKLES):
                 _check_pickle(path, file, allowed, hint)
     except CheckpointError:
@@ -110,29 +115,50 @@ def check_pickles(
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
 
 
+def _check_directory(file: IO[bytes]) -> None:
+    """Require the archive's directory to lie where both `zipfile` and torch look for it.
+
+    `zipfile` takes the bytes before the end record, torch those at the offset in that record.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 98))
+    tail = file.read()
+    end = tail[-22:]
+    listed, begin, comment = struct.unpack("<LLH", end[12:])
+    stop = size - 22
+    if tail[-42:-38] == b"PK\x06\x07":  # 64-bit numbers: a record of 56 bytes and its address
+        stop = size - 98
+        listed, begin = struct.unpack("<QQ", tail[40:56])
+        if not tail.startswith(b"PK\x06\x06") or tail[64:72] != struct.pack("<Q", stop):
+            raise ValueError("an archive without a plain end")
+    if end[:4] != b"PK\x05\x06" or comment or begin + listed != stop:
+        raise ValueError("an archive without a plain end")
+
+
 def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         # torch never compresses.
-        if any(each.compress_type != zipfile.ZIP_STORED for each in members):
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
-        if len({each.filename for each in members}) != len(members):
+        if len({member.filename for member in members}) != len(members):
             raise CheckpointError(f"{path}: an archive that holds a file twice")
         # In total, since members may overlap.
-        if sum(each.file_size for each in members) > file.seek(0, os.SEEK_END):
-            raise CheckpointError(f"{path}: an archive whose files are larger than itself")
-        for each in members:
-            if each.filename.rpartition("/")[2].lower().endswith(".pkl"):
-                if each.file_size > MAX_PICKLE:
+        if sum(member.file_size for member in members) > file.seek(0, os.SEEK_END):
+            raise CheckpointError(f"{path}: an archive smaller than its files")
+        for member in members:
+            if member.filename.lower().endswith(".pkl"):
+                if member.file_size > MAX_PICKLE:
                     raise CheckpointError(
-                        f"{path}: {each.filename} has {each.file_size:,} bytes; at most "
-                        f"{MAX_PICKLE:,} are looked through"
+                        f"{path}: {member.filename} has {member.file_size:,} bytes; at most "
+                        f"{MAX_PICKLE:,} are allowed"
                     )
-                with archive.open(each) as member:
-                    _check_pickle(path, member, allowed, hint)
+                with archive.open(member) as stream:
+                    _check_pickle(path, stream, allowed, hint)
 
 
 def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
+    sizes = _Sizes()
     for count, (operation, argument, position) in enumerate(pickletools.genops(file)):
         if count >= MAX_STEPS:
             raise CheckpointError(f"{path}: a pickle of more than {MAX_STEPS:,} steps")
@@ -147,3 +173,37 @@ def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: s
                 f"{path}: holds more than weights{what}; it is not loaded, since it could run code "
                 f"or fill the memory{hint}"
             )
+        sizes.step(operation, argument)
+
+
+class _Sizes:
+    """Simulates a pickle's stack, with (values, depth) in place of each value."""
+
+    def __init__(self) -> None:
+        self._stack: list[list[int]] = []
+        self._marks: list[int] = []
+        self._memo: dict[object, list[int]] = {}
+
+    def step(self, operation: pickletools.OpcodeInfo, argument: object) -> None:
+        """Apply one opcode. Raises `ValueError` for a value beyond the limits."""
+        stack, name = self._stack, operation.name
+        if name == "MARK":
+            self._marks.append(len(stack))
+        elif name.endswith("PUT") or name == "MEMOIZE":
+            self._memo[len(self._memo) if name == "MEMOIZE" else argument] = stack[-1]
+        elif name.endswith("GET"):
+            stack.append(self._memo[argument])
+        else:
+            before = operation.stack_before
+            if pickletools.markobject in before:
+                first = self._marks.pop() - before.index(pickletools.markobject)
+            else:
+                first = len(stack) - len(before)
+            taken, stack[first:] = stack[first:], []
+            value = taken[0] if name in _IN_PLACE else [1, 1]
+            inner = taken[1:] if name in _IN_PLACE else taken
+            value[0] += sum(size for size, _ in inner)
+            value[1] = max([value[1], *(depth + 1 for _, depth in inner)])
+            if value[0] > MAX_VALUES or value[1] > MAX_DEPTH:
+                raise ValueError("a value that is too large or nested too deeply")
+            stack.extend([value] * len(operation.stack_after))

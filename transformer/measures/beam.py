@@ -85,16 +85,16 @@ class Tree:
         return self.rule.penalty(length, self.alpha)
 
     def path(self, index: int) -> tuple[int, ...]:
-        """Return the indices from the first token to this node; empty for the root, -1."""
-        found = []
+        """Return the path from the first token to a node; empty for the root, -1."""
+        path = []
         while index >= 0:
-            found.append(index)
+            path.append(index)
             index = self.nodes[index].parent
-        return tuple(reversed(found))
+        return tuple(reversed(path))
 
     def prefix(self, index: int) -> tuple[Node, ...]:
         """Return the nodes of `path`."""
-        return tuple(self.nodes[each] for each in self.path(index))
+        return tuple(self.nodes[place] for place in self.path(index))
 
     def find(self, step: int, rank: int) -> Node | None:
         """Return the node of a rank at a step, or None."""
@@ -119,18 +119,18 @@ class Tree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Indices of each node's continuations, best first."""
-        found: list[list[int]] = [[] for _ in self.nodes]
+        children: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             if node.parent >= 0:
-                found[node.parent].append(node.index)
-        return tuple(map(tuple, found))
+                children[node.parent].append(node.index)
+        return tuple(map(tuple, children))
 
     def best_leaf(self, index: int) -> int | None:
-        """Return the best leaf whose path contains this node."""
+        """Return the best leaf with this node on its path, or None."""
         return next((leaf for leaf in self.leaves if index in self.path(leaf)), None)
 
     def last_in_beam(self, step: int) -> Node:
-        """Return the worst node at a step that was good enough for the beam."""
+        """Return the last node of the beam at a step."""
         ranked = [self.nodes[index] for index in self.steps[step]]
         good = [place for place, node in enumerate(ranked) if node.fate != "dropped"]
         if self.beam_size > 1:  # the search ended before others took the free place
@@ -153,15 +153,15 @@ def beam_tree(trace: Trace) -> Tree:
     steps: list[tuple[int, ...]] = []
     held: dict[int, int] = {0: -1}  # live row at this step: its last node
     for t, step in enumerate(record.steps):
-        made = list(_considered(step, t, held, record))
+        candidates = list(_considered(step, t, held, record))
         if record.beam_size == 1:
-            made = _with_runners_up(made, trace, t, rule.penalty(t + 1, record.alpha))
+            candidates = _with_runners_up(candidates, trace, t, rule.penalty(t + 1, record.alpha))
         first = len(nodes)
-        nodes += [replace(node, index=first + place) for place, node in enumerate(made)]
+        nodes += [replace(node, index=first + place) for place, node in enumerate(candidates)]
         steps.append(tuple(range(first, len(nodes))))
-        kept = {(each.parent, each.token_id): each.row for each in step.candidates}
-        found = ((kept.get((node.row, node.token_id), -1), node) for node in nodes[first:])
-        held = {row: node.index for row, node in found if row >= 0}
+        rows = {(made.parent, made.token_id): made.row for made in step.candidates}
+        continued = ((rows.get((node.row, node.token_id), -1), node) for node in nodes[first:])
+        held = {row: node.index for row, node in continued if row >= 0}
     # Continuations that the search stopped at were good enough, so they count too.
     followed = {node.parent for node in nodes if node.outcome not in ("outranked", "passed")}
     nodes = [
@@ -171,7 +171,7 @@ def beam_tree(trace: Trace) -> Tree:
         for node in nodes
     ]
     ended = [node for node in nodes if node.outcome == "finished"]
-    if not all(each.complete or each.forced_end for each in record.hypotheses):
+    if not all(hypothesis.complete or hypothesis.forced_end for hypothesis in record.hypotheses):
         cut = [node for node in nodes if node.outcome == "cut"]
         # Without any, nothing could follow.
         ended += cut or [
@@ -188,20 +188,20 @@ def beam_tree(trace: Trace) -> Tree:
 def _considered(
     step: SearchStep, t: int, held: dict[int, int], record: SearchRecord
 ) -> Iterator[Node]:
-    """Return the candidates of a step as nodes, best first, without index yet."""
-    for rank, each in enumerate(step.candidates):
-        if each.fate == "dropped" and not math.isfinite(each.total):
+    """Yield the candidates of a step as nodes without index, best first."""
+    for rank, option in enumerate(step.candidates):
+        if option.fate == "dropped" and not math.isfinite(option.total):
             continue  # impossible, and not forced either
         outcome: Outcome = "continued"
-        if each.fate == "finished":
+        if option.fate == "finished":
             outcome = "finished"
-        elif each.fate == "dropped":
+        elif option.fate == "dropped":
             outcome = "outranked" if rank >= record.beam_size else "stopped"
-        elif each.row < 0:
+        elif option.row < 0:
             outcome = "cut"
         yield Node(
-            -1, held[each.parent], t, rank, each.parent, each.token_id, each.token,
-            each.log_prob, each.total, each.score, each.fate, outcome,
+            -1, held[option.parent], t, rank, option.parent, option.token_id, option.token,
+            option.log_prob, option.total, option.score, option.fate, outcome,
         )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
 
 
 def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:
-    """Return the attention with which every token of a node's path was predicted."""
+    """Return the attention that predicted the tokens of a node's path."""
     path = tree.prefix(index)
     if not path:
         raise ValueError(f"node {index} is not in the tree")

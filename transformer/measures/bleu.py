@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from html import unescape
 
 import numpy as np
 
-#: sacreBLEU's tokenizer 13a: spaces around what the groups name.
+#: sacreBLEU's tokenizer 13a: its replacements, in this order; other entities stay, ...
+_DECODED = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+#: ... and spaces around what the groups name.
 _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
     (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
     (r"([^0-9])([\.,])", r"\1 \2 "),
@@ -19,18 +20,15 @@ _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return cased BLEU against one reference each, 0 to 100, as sacreBLEU computes it.
-
-    The app does without that library.
-    """
+    """Return cased BLEU against one reference per text, 0 to 100, equal to sacreBLEU's."""
     matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
     for texts in zip(hypotheses, references, strict=True):
         words = [_words(text) for text in texts]
-        lengths += [len(each) for each in words]
+        lengths += [len(text) for text in words]
         for n in range(4):
             ours, theirs = (
-                Counter(tuple(each[at : at + n + 1]) for at in range(len(each) - n))
-                for each in words
+                Counter(tuple(text[at : at + n + 1]) for at in range(len(text) - n))
+                for text in words
             )
             matches[n] += (ours & theirs).total()
             totals[n] += ours.total()
@@ -43,7 +41,9 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def _words(text: str) -> list[str]:
-    text = f" {unescape(text) if '&' in text else text} "
+    for entity, sign in _DECODED:
+        text = text.replace(entity, sign)
+    text = f" {text} "
     for pattern, spaced in _SPLITS:
         text = pattern.sub(spaced, text)
     return text.split()

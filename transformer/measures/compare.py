@@ -70,15 +70,15 @@ def similarity(one: Floats, other: Floats) -> Reals:
     p, q = _distributions(one), _distributions(other)
     p_entropy, q_entropy = entropy_bits(p), entropy_bits(q)  # [A, n], [B, n]
     p_empty, q_empty = p.sum(axis=-1) == 0, q.sum(axis=-1) == 0
-    found = np.empty((len(p), len(q)))
+    similarities = np.empty((len(p), len(q)))
     both, logs = np.empty(p.shape[1:]), np.empty(p.shape[1:])  # of one pair, to stay in the cache
-    for i, j in np.ndindex(found.shape):
+    for i, j in np.ndindex(similarities.shape):
         np.multiply(np.add(p[i], q[j], out=both), 0.5, out=both)
         np.log2(np.add(both, _TINY, out=logs), out=logs)
         bits = -np.multiply(both, logs, out=logs).sum(axis=-1) - (p_entropy[i] + q_entropy[j]) / 2
         bits[p_empty[i] ^ q_empty[j]] = 1
-        found[i, j] = 1 - np.clip(bits, 0, 1).mean()
-    return found
+        similarities[i, j] = 1 - np.clip(bits, 0, 1).mean()
+    return similarities
 
 
 def assign(values: Reals) -> tuple[HeadPair, ...]:
@@ -131,10 +131,10 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
 def parting(one: Sequence[object], other: Sequence[object]) -> int | None:
     """Return the first position at which two texts differ (or one ends); None if equal."""
     pairs = zip(one, other, strict=False)
-    found = next((at for at, (here, there) in enumerate(pairs) if here != there), None)
-    if found is None and len(one) != len(other):
+    position = next((at for at, (here, there) in enumerate(pairs) if here != there), None)
+    if position is None and len(one) != len(other):
         return min(len(one), len(other))
-    return found
+    return position
 
 
 def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -170,10 +170,10 @@ class SideBySide:
 def side_by_side(one: Trace, other: Trace) -> SideBySide:
     """Align the translations of two traces."""
     by_token = all(
-        len(word_groups(each.predicted_tokens[: each.n_words])) <= 1 for each in (one, other)
+        len(word_groups(trace.predicted_tokens[: trace.n_words])) <= 1 for trace in (one, other)
     )
-    (left, left_end), (right, right_end) = (_words(each, by_token) for each in (one, other))
-    here, there = ([each.text for each in words] for words in (left, right))
+    (left, left_end), (right, right_end) = (_words(trace, by_token) for trace in (one, other))
+    here, there = ([word.text for word in words] for words in (left, right))
     start = parting(here, there)
     start = len(left) if start is None else start
     pairs = [*zip(left[:start], right[:start], strict=True)]
@@ -254,19 +254,15 @@ class Matching:
 
 
 def head_agreements(
-    left: Trace,
-    right: Trace,
-    *,
-    by_place: bool = False,
-    report: Callable[[], None] = lambda: None,
-) -> dict[AttentionKind, HeadAgreement]:
+    left: Trace, right: Trace, *, by_place: bool = False, report: Callable[[], None] = lambda: None,
+) -> dict[AttentionKind, HeadAgreement]:  # fmt: skip
     """Return the similarities of all heads, for each kind of attention whose words line up.
 
     Args:
         by_place: as in `partners`.
         report: called after every layer of the left; may raise to stop.
     """
-    found = {}
+    agreements = {}
     for kind in ATTENTION_KINDS:
         if not (left.attention(kind).size and right.attention(kind).size):
             continue
@@ -278,25 +274,26 @@ def head_agreements(
         for layer in one.weights:
             layers.append(similarity(layer, heads))
             report()
-        means = [each.weights.mean(axis=(0, 1), dtype="f8")[None] for each in (one, other)]
-        found[kind] = HeadAgreement(
+        means = [maps.weights.mean(axis=(0, 1), dtype="f8")[None] for maps in (one, other)]
+        agreements[kind] = HeadAgreement(
             np.concatenate(layers), len(one.queries),
             (one.weights.shape[:2], other.weights.shape[:2]), float(similarity(*means)[0, 0]),
         )  # fmt: skip
-    return found
+    return agreements
 
 
-def match(found: Iterable[HeadAgreement | None]) -> Matching | None:
+def match(agreements: Iterable[HeadAgreement | None]) -> Matching | None:
     """Match heads over sentences, each weighted by its words; None if no sentence compares.
 
-    Args: found: one kind's agreement on each sentence; None leaves a sentence out.
+    Args: agreements: one kind's agreement on each sentence; None leaves a sentence out.
     """
-    every = list(found)
-    known = [each for each in every if each is not None]
+    every = list(agreements)
+    known = [agreement for agreement in every if agreement is not None]
     if not known:
         return None
-    rows = sum(each.rows for each in known)
-    values: Reals = np.sum([each.values * each.rows for each in known], axis=0) / rows
+    rows = sum(agreement.rows for agreement in known)
+    weighted = [agreement.values * agreement.rows for agreement in known]
+    values: Reals = np.sum(weighted, axis=0) / rows
     left_out = len(every) - len(known)
     return Matching(values, known[0].shapes, assign(values), len(known), left_out)
 

@@ -63,7 +63,7 @@ def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Spa
     """
     if "".join(one) != "".join(other):
         raise ValueError("the segmentations are not of the same text")
-    found: list[tuple[Span, Span]] = []
+    differences: list[tuple[Span, Span]] = []
     i = j = 0
     while i < len(one) and j < len(other):
         first = (i, j)
@@ -75,8 +75,8 @@ def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Spa
             else:
                 there, j = there + len(other[j]), j + 1
         if (i, j) != (first[0] + 1, first[1] + 1):
-            found.append(((first[0], i), (first[1], j)))
-    return tuple(found)
+            differences.append(((first[0], i), (first[1], j)))
+    return tuple(differences)
 
 
 def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
@@ -104,12 +104,9 @@ def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
 
 
 def merged(
-    text: str,
-    ranks: Mapping[str, float],
-    *,
-    dropout: float = 0.0,
-    rng: np.random.Generator | None = None,
-) -> tuple[str, ...]:
+    text: str, ranks: Mapping[str, float], *, dropout: float = 0.0, rng: np.random.Generator | None
+    = None,
+) -> tuple[str, ...]:  # fmt: skip
     """Segment by byte-pair merges, with BPE dropout (Provilkov et al. 2020).
 
     Starting from single characters, the neighbours whose union ranks highest are merged until none
@@ -150,8 +147,8 @@ def _merge_word(
             if union in ranks
         ]
         if rng is not None:
-            kept = rng.random(len(possible)) >= dropout
-            possible = [each for each, keep in zip(possible, kept, strict=True) if keep]
+            chosen = rng.random(len(possible)) >= dropout
+            possible = [merge for merge, keep in zip(possible, chosen, strict=True) if keep]
         if not possible:
             break
         i = -max(possible)[1]

@@ -63,21 +63,21 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
     if not leaves:
         return ()
     low, high = ALPHAS
-    every = (crossing(first, second, rule) for first, second in combinations(leaves, 2))
-    changes = (each for each in every if each is not None and low + _APART < each < high - _APART)
-    borders = [low, *sorted(changes), high]
-    found: list[WinningRange] = []
+    crossings = (crossing(first, second, rule) for first, second in combinations(leaves, 2))
+    inside = (a for a in crossings if a is not None and low + _APART < a < high - _APART)
+    borders = [low, *sorted(inside), high]
+    ranges: list[WinningRange] = []
     for start, end in pairwise(borders):
-        if end - start < _APART and found:
+        if end - start < _APART and ranges:
             continue  # several cross at one alpha, where rounding decides the order
         best = ranking(leaves, (start + end) / 2, rule)[0]
-        since = found[-1].high if found else start
-        if found and found[-1].place == best:
-            found[-1] = WinningRange(found[-1].low, end, best)
+        since = ranges[-1].high if ranges else start
+        if ranges and ranges[-1].place == best:
+            ranges[-1] = WinningRange(ranges[-1].low, end, best)
         else:
-            found.append(WinningRange(since, end, best))
-    found[-1] = WinningRange(found[-1].low, high, found[-1].place)
-    return tuple(found)
+            ranges.append(WinningRange(since, end, best))
+    ranges[-1] = WinningRange(ranges[-1].low, high, ranges[-1].place)
+    return tuple(ranges)
 
 
 def could_reach(tree: Tree, node: Node) -> float:

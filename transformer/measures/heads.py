@@ -1,11 +1,10 @@
 """Combined heads, the largest weights of a query, and the weight on chosen tokens.
 
-All functions take maps [L, H, n, m]: rows are queries, columns are keys, rows sum to 1. None of
-them shows what the model does with what it reads.
+Maps are [L, H, n, m]: rows are queries and sum to 1, columns are keys. Attention does not show how
+the model uses the values that it reads.
 
-A pattern (the previous token, the first one, the diagonal) is a mask [n, m] of the keys that each
-query would look at. Rows without such a key are left out (the first token has no previous one), and
-so are rows that see a single key, whose weight there says nothing.
+A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows without such a key
+(the first token has no previous token) and rows with a single visible key do not count.
 """
 
 from __future__ import annotations
@@ -64,40 +63,34 @@ def widen(maps: Floats, how: How = "mean") -> Floats:
 
 
 def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
-    """Select the fewest keys of every query that together hold a share of its weight.
+    """Select the fewest keys per query whose weights reach a share of the row sum.
 
     Args:
         maps: [..., m], weights of at least 0.
-        mass: the share of each row's sum to reach, 0 to 1. 0 keeps none, 1 all weights above 0
-            (up to 1e-6, the rounding of float32).
+        mass: the share, 0 to 1. 0 selects no key, 1 all weights above 0 (up to 1e-6, the rounding
+            of float32).
 
-    Returns: [..., m] bool. Of equal weights the earlier key is kept first.
+    Returns: [..., m] bool. Earlier keys come first among equal weights.
     """
     if not 0 <= mass <= 1:
         raise ValueError(f"mass={mass}; expected 0 to 1")
     order = np.argsort(-maps, axis=-1, kind="stable")
     largest_first = np.take_along_axis(maps, order, axis=-1).astype(np.float64)
     before = np.cumsum(largest_first, axis=-1) - largest_first
-    wanted = mass * largest_first.sum(axis=-1, keepdims=True) - _ROUNDING
+    goal = mass * largest_first.sum(axis=-1, keepdims=True) - _ROUNDING
     keep = np.zeros(maps.shape, dtype=bool)
-    np.put_along_axis(keep, order, (before < wanted) & (largest_first > 0), axis=-1)
+    np.put_along_axis(keep, order, (before < goal) & (largest_first > 0), axis=-1)
     return keep
 
 
 def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> NDArray[np.float64]:
-    """Return each head's weight on some keys: their sum, averaged over some queries.
+    """Return the weight of maps [..., n, m] on some keys, [...].
 
-    Args:
-        maps: [..., n, m].
-        queries: rows to average over; empty is all.
-        keys: columns to sum.
-
-    Returns: [...], 0 to 1; 0 for no keys.
+    Sums over `keys` and averages over `queries`, or over all queries if there are none.
     """
     rows = maps[..., list(queries), :] if queries else maps
-    result: NDArray[np.float64] = (
-        rows[..., list(keys)].astype(np.float64).sum(axis=-1).mean(axis=-1)
-    )
+    on_keys = rows[..., list(keys)].astype(np.float64).sum(axis=-1)
+    result: NDArray[np.float64] = on_keys.mean(axis=-1)
     return result
 
 
@@ -140,16 +133,9 @@ _STEPS = {"previous": -1, "next": 1, "itself": 0}
 
 
 def pattern_mask(
-    pattern: Pattern,
-    n: int,
-    m: int,
-    *,
-    same: bool,
-    causal: bool = False,
-    special: Sequence[int] = (),
-    queries: Sequence[int] = (),
-    keys: Sequence[int] = (),
-) -> Bools:
+    pattern: Pattern, n: int, m: int, *, same: bool, causal: bool = False, special: Sequence[int] =
+    (), queries: Sequence[int] = (), keys: Sequence[int] = (),
+) -> Bools:  # fmt: skip
     """Return the keys that the pattern names for each query, [n, m]; all False if it has none.
 
     Args:
@@ -169,8 +155,8 @@ def pattern_mask(
         mask = np.abs(key - query * (m - 1) / max(1, n - 1)) <= 1
     else:
         mask = np.isin(query, queries) & np.isin(key, keys)
-    found: Bools = np.asarray(mask & (key <= query) if causal else mask.copy())
-    return found
+    pattern_keys: Bools = np.asarray(mask & (key <= query) if causal else mask.copy())
+    return pattern_keys
 
 
 def pattern_share(maps: Floats, mask: Bools, *, causal: bool = False) -> NDArray[np.float64] | None:
@@ -233,7 +219,7 @@ def rank_correlation(one: Floats, other: Floats) -> float:
         mean: Floats = (ends - (counts - 1) / 2).astype(np.float32)[place.ravel()]
         return mean
 
-    a, b = (each - each.mean() for each in (ranks(one), ranks(other)))
+    a, b = (place - place.mean() for place in (ranks(one), ranks(other)))
     scale = math.sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / scale if scale else math.nan
 

@@ -240,8 +240,8 @@ def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
 def spread(kind: PathKind, start: int, steps: int, n: int, size: int) -> list[set[Place]]:
     """Return the places that hold the signal after 0, 1, ..., `steps` steps."""
     nodes = {(1, start) if kind == "recurrent" else (0, start)}
-    found = [nodes]
+    fronts = [nodes]
     for _ in range(steps):
-        nodes = {each for node in nodes for each in successors(kind, node, n, size)}
-        found.append(nodes)
-    return found
+        nodes = {place for node in nodes for place in successors(kind, node, n, size)}
+        fronts.append(nodes)
+    return fronts

@@ -94,17 +94,17 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
     parse = parsed(ids, words, spelling, complete=trace.complete)
     items, rows = parse.items, [row for _, row in _items(ids, spelling)]
     spans = parse.rebuilt.spans
-    kept = [at for at, item in enumerate(items) if is_symbol(item) and spans[at] is not None]
+    used = [at for at, item in enumerate(items) if is_symbol(item) and spans[at] is not None]
     opened: dict[int, int | None] = {}  # by the row that opens a phrase, the one that closes it
     stack: list[int] = []
-    for at in kept:
+    for at in used:
         if items[at].startswith(OPEN):
             stack.append(rows[at])
             opened[rows[at]] = None
         elif items[at] == CLOSE:
             opened[stack.pop()] = rows[at]
     phrases = iter(opened.items())
-    tagged = {spans[at]: rows[at] for at in kept if items[at].startswith(TAG)}
+    tagged = {spans[at]: rows[at] for at in used if items[at].startswith(TAG)}
     nodes: list[Constituent] = []
 
     def visit(tree: Tree, first: int, parent: int) -> None:
@@ -132,12 +132,25 @@ def confidences(reading: Reading, trace: Trace) -> Floats:
 
     A word has the probability of its tag; a phrase, of both its brackets.
     """
-    found = np.full(len(reading.nodes), np.nan, np.float32)
+    log_probs = np.full(len(reading.nodes), np.nan, np.float32)
     for index, node in enumerate(reading.nodes):
         if node.row is not None and (node.is_word or node.closed is not None):
-            found[index] = trace.log_probs[node.row]
-            found[index] += 0 if node.closed is None else trace.log_probs[node.closed]
-    return found
+            log_probs[index] = trace.log_probs[node.row]
+            log_probs[index] += 0 if node.closed is None else trace.log_probs[node.closed]
+    return log_probs
+
+
+#: Slope and shift of a phrase's log-odds, fitted to every other sentence of GUM dev as
+#: parsing-gum parses it; `benchmarks/certainty.py` prints them.
+SLOPE, SHIFT = 0.525, -0.82
+
+
+def calibrated(log_probs: Floats) -> Floats:
+    """Return the share of phrases with these `confidences` that GUM's trees have too; NaN stays."""
+    certain = np.minimum(log_probs.astype(np.float64), -1e-6)
+    log_odds = SLOPE * (certain - np.log(-np.expm1(certain))) + SHIFT
+    shares: Floats = (1 / (1 + np.exp(-log_odds))).astype(np.float32)
+    return shares
 
 
 def bracket_weights(reading: Reading, weights: Floats) -> Floats:
@@ -149,12 +162,12 @@ def bracket_weights(reading: Reading, weights: Floats) -> Floats:
     Args: weights: [T, S].
     """
     n_words = reading.nodes[0].end
-    found = np.full((len(reading.nodes), n_words + 1), np.nan, np.float32)
+    by_word = np.full((len(reading.nodes), n_words + 1), np.nan, np.float32)
     for index, node in enumerate(reading.nodes):
         if node.row is not None:
-            found[index] = 0
-            np.add.at(found[index], list(reading.word_of), weights[node.row])
-    return found
+            by_word[index] = 0
+            np.add.at(by_word[index], list(reading.word_of), weights[node.row])
+    return by_word
 
 
 def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
@@ -167,7 +180,7 @@ def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
         else:
             text, first = items.pop()
             items.append((text + piece, first))
-    return [each for each in items if each[0]]
+    return [item for item in items if item[0]]
 
 
 def _n_phrases(tree: Tree) -> int:

@@ -47,14 +47,14 @@ class Referent:
     @property
     def n_heads(self) -> int:
         """Number of heads searched."""
-        return sum(each.shape[0] * each.shape[1] for each in self.weights.values())
+        return sum(maps.shape[0] * maps.shape[1] for maps in self.weights.values())
 
     @property
     def preferred(self) -> Ints:
         """[n_heads], for each head the noun, 0 to N - 1, that holds most weight; -1 in a tie."""
         shares = np.concatenate([
-            each[..., list(self.nouns)].reshape(-1, len(self.nouns))
-            for each in self.weights.values()
+            maps[..., list(self.nouns)].reshape(-1, len(self.nouns))
+            for maps in self.weights.values()
         ])  # fmt: skip
         ties = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) > 1
         return np.where(ties, -1, shares.argmax(axis=1))
@@ -90,9 +90,9 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
     words = word_groups(trace.src_tokens, trace.src_special)
     spoken = [_spoken(label) for label in group_labels(trace.src_tokens, words)]
     at = _last(spoken, pronoun)
-    found = tuple(_last(spoken[:at], noun) for noun in nouns)
+    named = tuple(_last(spoken[:at], noun) for noun in nouns)
     maps = {kind: trace.attention(kind) for kind in PLACES}
-    if at < 0 or not found or min(found) < 0 or not all(each.size for each in maps.values()):
+    if at < 0 or not named or min(named) < 0 or not all(weights.size for weights in maps.values()):
         return None
     alone = [i for i, group in enumerate(words) if group[0] in trace.src_special]
     mean = merge(maps["cross"].mean(axis=(0, 1)), None, words)  # [T, W]
@@ -106,7 +106,7 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
         by_word = np.moveaxis(merge(maps[kind], None, words), -2, -1)  # [L, H, W, n]
         weights[kind] = by_word[..., rows].mean(axis=-1)
         elsewhere[kind] = np.delete(by_word, rows, axis=-1)
-    return Referent(words, at, found, step, weights, elsewhere)
+    return Referent(words, at, named, step, weights, elsewhere)
 
 
 def best_head(scenes: Sequence[Referent]) -> tuple[AttentionKind, int, int] | None:
@@ -114,19 +114,19 @@ def best_head(scenes: Sequence[Referent]) -> tuple[AttentionKind, int, int] | No
 
     All scenes are of the same model.
     """
-    found, most = None, 0.0
+    best, most = None, 0.0
     for kind in PLACES:
         lead = np.min([scene.lead(kind) for scene in scenes], axis=0)
         if (largest := float(lead.max())) > most:
             layer, head = divmod(int(lead.argmax()), lead.shape[1])
-            found, most = (kind, layer, head), largest
-    return found
+            best, most = (kind, layer, head), largest
+    return best
 
 
 def _spoken(label: str) -> str:
     return label.lstrip("\u2581").strip(".,;:!?\"'").casefold()
 
 
-def _last(words: Sequence[str], wanted: str) -> int:
+def _last(words: Sequence[str], name: str) -> int:
     """Return the last index of a word, -1 without it."""
-    return max((i for i, word in enumerate(words) if word == wanted.casefold()), default=-1)
+    return max((i for i, word in enumerate(words) if word == name.casefold()), default=-1)

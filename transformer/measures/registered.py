@@ -64,17 +64,17 @@ def measured(name: str, maps: Floats) -> Floats:
     if name not in all_measures():
         raise InputError(f"measure “{name}” is not registered; there are: {', '.join(MEASURES)}")
     try:
-        found = np.asarray(MEASURES[name](maps), dtype=np.float32)
+        values = np.asarray(MEASURES[name](maps), dtype=np.float32)
     except Exception as error:  # noqa: BLE001 - whatever a function from outside does
         raise InputError(f"measure “{name}” failed: {_line(error)}") from None
-    wanted = maps.shape[:2]
-    if found.shape != wanted or not np.isfinite(found).all():
-        what = "NaN or infinity" if found.shape == wanted else f"numbers {list(found.shape)}"
+    shape = maps.shape[:2]
+    if values.shape != shape or not np.isfinite(values).all():
+        what = "NaN or infinity" if values.shape == shape else f"numbers {list(values.shape)}"
         raise InputError(
             f"measure “{name}” returned {what}; expected a finite number for each head, "
-            f"{list(wanted)}"
+            f"{list(shape)}"
         )
-    return found
+    return values
 
 
 def load_measures(modules: str) -> None:
@@ -86,8 +86,8 @@ def load_measures(modules: str) -> None:
         try:
             import_module(name)
         except Exception as error:  # noqa: BLE001 - whatever a module from outside does
-            said = f"module “{name:.60}” of HEADLIGHT_MEASURES cannot be loaded: {_line(error)}"
-            raise InputError(said) from None
+            message = f"module “{name:.60}” of HEADLIGHT_MEASURES cannot be loaded: {_line(error)}"
+            raise InputError(message) from None
 
 
 def _line(error: Exception) -> str:

@@ -52,30 +52,30 @@ def share_of_starts(kinds: Sequence[PieceKind]) -> float:
     return starts / (starts + inside) if starts + inside else 0.0
 
 
-def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
+def find(pieces: Sequence[str], query: str) -> tuple[int, ...]:
     """Return the ids of the pieces that contain a text, ignoring case; a number also finds its id.
 
     A space or `_` stands for `▁`; an empty text finds all. Best first: the id itself, the exact
     piece, pieces that begin with the text, then the rest, each in order of ids.
     """
-    if not wanted:
+    if not query:
         return tuple(range(len(pieces)))
-    text = wanted.casefold().replace(" ", _START)
+    text = query.casefold().replace(" ", _START)
     texts = (text, text.replace("_", _START))
-    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else -1
-    found: list[tuple[int, int]] = []
+    number = int(query) if query.isascii() and query.isdigit() and len(query) < 10 else -1
+    matches: list[tuple[int, int]] = []
     for index, piece in enumerate(pieces):
         folded = piece.casefold()
         if index == number:
-            found.append((0, index))
-        elif any(each in folded for each in texts):
+            matches.append((0, index))
+        elif any(text in folded for text in texts):
             bare = folded.removeprefix(_START)
             if folded in texts or bare in texts:
-                found.append((1, index))
+                matches.append((1, index))
             else:
                 begins = folded.startswith(texts) or bare.startswith(texts)
-                found.append((2 if begins else 3, index))
-    return tuple(index for _, index in sorted(found))
+                matches.append((2 if begins else 3, index))
+    return tuple(index for _, index in sorted(matches))
 
 
 #: The definition in one sentence, for the screen.

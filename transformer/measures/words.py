@@ -178,21 +178,21 @@ def diagonal(n_targets: int, n_sources: int) -> frozenset[Link]:
     return frozenset((source, target) for target, source in enumerate(places))
 
 
-def alignment_counts(found: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> Ints:
+def alignment_counts(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> Ints:
     """Return |A and S| + |A and P|, and |A| + |S|, of every sentence: [n, 2]."""
     counts = [
-        (len(each & known.sure) + len(each & known.possible), len(each) + len(known.sure))
-        for each, known in zip(found, gold, strict=True)
+        (len(links & truth.sure) + len(links & truth.possible), len(links) + len(truth.sure))
+        for links, truth in zip(predictions, gold, strict=True)
     ]
     return np.array(counts, np.int64)
 
 
-def alignment_error(found: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> float:
+def alignment_error(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> float:
     """Return AER = 1 - (|A and S| + |A and P|) / (|A| + |S|) over all sentences (Och and Ney 2003).
 
     0 is the best, 1 the worst; NaN without any link.
     """
-    right, total = alignment_counts(found, gold).sum(axis=0)
+    right, total = alignment_counts(predictions, gold).sum(axis=0)
     return float(1 - right / total) if total else float("nan")
 
 

@@ -1,4 +1,4 @@
 """Models of every kind: own, one stack, the `transformers` library, arrays, foreign formats.
 
-Each kind is a module with `fits`, `describe` and `open`, listed in `catalogue`.
+A kind is a module with `fits`, `describe` and `open`, listed in `catalogue`.
 """

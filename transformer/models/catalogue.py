@@ -1,4 +1,4 @@
-"""Lists and opens models of every kind; the kind follows from the content, not from the name.
+"""List and open models of every kind, which follows from their content.
 
 A path, or the `PATH@UPDATES` of a snapshot, is resolved once into a `ModelRef`. Models that cannot
 be opened are listed with the reason.
@@ -30,7 +30,7 @@ __all__ = [
     "open_tracer",
 ]  # fmt: skip
 
-#: Every kind; the first that fits counts.
+#: Kinds of models; the first that fits counts.
 KINDS: dict[Kind, ModelKind] = {
     "archive": arrays,
     "foreign": foreign,
@@ -49,7 +49,7 @@ def resolve(path: str | Path | ModelRef) -> ModelRef:
     mark = fingerprint(ref.folder)
 
     def judge() -> Kind:
-        return next(kind for kind, each in KINDS.items() if each.fits(ref))
+        return next(name for name, kind in KINDS.items() if kind.fits(ref))
 
     kind = _KINDS.get(ref.path, (mark, modified(ref.folder)), judge)
     return replace(ref, kind=kind, mark=mark)
@@ -59,19 +59,19 @@ def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:
     """Load a model of any kind.
 
     Args:
-        path: a checkpoint folder, a snapshot of one (`PATH@UPDATES`), an .npz file, or a folder in
-            Hugging Face format.
+        path: a checkpoint folder, one of its snapshots (`PATH@UPDATES`), an .npz file, or a folder
+            in Hugging Face format.
 
-    Raises: `CheckpointError`, one line with the file and what is wrong, or with the command that
-        imports the model first; `InputError` for a device that does not exist.
+    Raises: `CheckpointError`, one line with the file and its fault, or with the command that
+        imports the model; `InputError` for a device that does not exist.
     """
     return opened(resolve(path), device)
 
 
 def opened(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
-    """Load a resolved model, or edit the one that is stored; see `open_tracer`.
+    """Load a resolved model and apply its edits; see `open_tracer`.
 
-    Args: stored: the model without edits, if it is in memory already.
+    Args: stored: the model without edits, if it is already in memory.
     """
     tracer = stored or KINDS[ref.kind].open(ref.edited(""), device)
     return tracer.edited(ref.edits) if ref.edits else tracer
@@ -83,7 +83,7 @@ def inspect_entry(path: str | Path | ModelRef) -> Entry:
 
 
 def describe(ref: ModelRef) -> Entry:
-    """Describe a resolved model; files are read only if it has not been described before."""
+    """Describe a resolved model, from a cache if its files have not changed."""
     stored = ref.edited("")
 
     def read() -> Entry:
@@ -99,38 +99,38 @@ def describe(ref: ModelRef) -> Entry:
 def list_entries(
     roots: Iterable[Path], check: Callable[[Path], object] | None = None
 ) -> list[Entry]:
-    """List the models directly under the roots by name, with the reason if one cannot be used.
+    """List the models directly under the roots by name, with the reason if they cannot be used.
 
-    If two roots have the same name, the earlier one counts. Only configs, tokenizers and headers
-    are read. A missing root is empty.
+    If roots share a name, the first counts. Only configs, tokenizers and headers are read. A
+    missing root is empty.
 
     Args:
-        check: called before a path is read; if it raises a `CheckpointError`, the path is not read.
+        check: called before a path is read; a `CheckpointError` prevents the reading.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for root in roots:
         try:
             paths = sorted(root.iterdir())
         except (OSError, ValueError):
             continue
         for path in paths:
-            if path.name in found or path.name.startswith("."):
+            if path.name in entries or path.name.startswith("."):
                 continue
             try:
                 if check is not None:
                     check(path)
             except CheckpointError as error:
                 if path.is_symlink() or looks_like_model(path):
-                    found[path.name] = Entry(path.name, ModelRef(path), error=str(error))
+                    entries[path.name] = Entry(path.name, ModelRef(path), error=str(error))
                 continue
             if looks_like_model(path):
-                # A link has its own name, whatever it points to.
-                found[path.name] = replace(inspect_entry(path), name=path.name)
-    return [found[name] for name in sorted(found)]
+                # A link keeps its own name.
+                entries[path.name] = replace(inspect_entry(path), name=path.name)
+    return [entries[name] for name in sorted(entries)]
 
 
 def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """Return the entry of this name, or of a snapshot as `NAME@UPDATES`, or None."""
+    """Return the entry named `NAME`, or of its snapshot `NAME@UPDATES`, or None."""
     if name in entries:
         return entries[name]
     whole, updates = split_name(name)
@@ -140,11 +140,11 @@ def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
 
 
 def looks_like_model(path: Path) -> bool:
-    """Return True for a model's folder or a file of maps, from the names of files alone."""
+    """Return True for a model folder or a file of maps, judged by file names."""
     try:
         if not path.is_dir():
             return path.suffix == arrays.SUFFIX and path.is_file()
         ours = any(is_there(path / part) for part in PARTS)
-        return ours or any(each.fits(path) for each in FORMATS.values())
+        return ours or any(kind.fits(path) for kind in FORMATS.values())
     except OSError:
         return False

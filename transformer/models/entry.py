@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -20,51 +21,49 @@ from transformer.trace.tracer import Tracer
 
 @dataclass(frozen=True)
 class Entry:
-    """A model on disk, whether or not it can be opened."""
+    """A model on disk, which may fail to open."""
 
-    name: str  # of its folder or file, followed by the updates of a snapshot
-    ref: ModelRef  # where it is, its kind, and the fingerprint of its files
-    config: ModelConfig | None = None  # shape of an encoder-decoder of this project, else None
-    n_numbers: int = 0  # in memory once it is loaded, 0 if unknown
-    error: str | None = None  # why it cannot be opened, as one line, or None
-    about: str = ""  # a short description, "" if `config` is enough
-    #: its generation settings that Headlight does not follow, as `name=value`
-    unused: tuple[str, ...] = ()
-    stack: StackConfig | None = None  # shape and task of a model of one stack, else None
-    #: content of metrics.json, {} without one
-    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    history: History = field(default_factory=History, compare=False)  # its snapshots
+    name: str  # folder or file name; a snapshot's ends in its updates
+    ref: ModelRef  # path, kind, and fingerprint of its files
+    config: ModelConfig | None = None  # shape, if an encoder-decoder of this project
+    n_numbers: int = 0  # numbers in memory once loaded, 0 if unknown
+    error: str | None = None  # reason why it cannot be opened, one line
+    about: str = ""  # short description, "" if `config` is enough
+    unused: tuple[str, ...] = ()  # generation settings without effect here, as `name=value`
+    stack: StackConfig | None = None  # shape and task, if a model of one stack
+    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)  # in metrics.json
+    history: History = field(default_factory=History, compare=False)  # snapshots
 
     @property
     def ok(self) -> bool:
-        """True if it looks loadable."""
+        """True if no fault is known."""
         return self.error is None
 
     @property
     def kind(self) -> Kind:
-        """Its format."""
+        """Kind of model."""
         return self.ref.kind
 
     @property
     def path(self) -> Path:
-        """Its folder or file, or a snapshot's `FOLDER@UPDATES`."""
+        """Folder or file, or `FOLDER@UPDATES` of a snapshot."""
         return self.ref.path
 
     @property
     def updates(self) -> int | None:
-        """Updates of a snapshot; None if this is the model as stored."""
+        """Updates of a snapshot, or None for the model itself."""
         return self.ref.updates
 
     @property
     def whole(self) -> str:
-        """Name of the checkpoint that this is, or is a snapshot of."""
+        """Checkpoint name without the updates of a snapshot."""
         return self.name if self.updates is None else split_name(self.name)[0]
 
     @property
     def relation(self) -> Literal["end", "further", "other", ""]:
-        """Relation of the checkpoint to the run of its snapshots, "" if unknown.
+        """Relation of the checkpoint to the run of its snapshots, or "" if unknown.
 
-        It is its "end", was trained "further" from there, or comes from an "other" run.
+        It is the "end" of this run, was trained "further", or comes from an "other" run.
         """
         about, parts = self.history.about, self.metrics.get("earlier_parts")
         current = about.get("weights") == weights_digest(self.ref.folder)
@@ -77,27 +76,27 @@ class Entry:
         return "other" if current else ""
 
     def after(self, updates: int | None) -> Entry:
-        """Return the entry of a snapshot of this checkpoint, or this one for None.
+        """Return the entry of a snapshot, or this entry for None.
 
         Raises: `CheckpointError` if the snapshot does not exist.
         """
         if updates is None:
             return self
-        if updates not in [each.updates for each in self.history.snapshots]:
+        if updates not in [snapshot.updates for snapshot in self.history.snapshots]:
             raise CheckpointError(f"{self.name}: no snapshot after {updates:,} updates")
         return replace(self, name=at(self.name, updates), ref=self.ref.after(updates))
 
 
 class ModelKind(Protocol):
-    """A kind of models: a module of this package."""
+    """A module of this package that opens one kind of models."""
 
     def fits(self, ref: ModelRef) -> bool:
-        """Return True if the model is of this kind, judged by its content."""
+        """Return True if the content of a model is of this kind."""
 
     def describe(self, ref: ModelRef) -> Entry:
         """Describe a model without loading it.
 
-        Raises: `CheckpointError`, one line with the file and what is wrong.
+        Raises: `CheckpointError`, one line with the file and its fault.
         """
 
     def open(self, ref: ModelRef, device: str) -> Tracer:
@@ -108,7 +107,7 @@ _IDENTITIES: FileCache[dict[str, Any]] = FileCache()
 
 
 def identity(folder: Path) -> dict[str, Any] | None:
-    """Return the keys of config.json that identify the format, or None if the file is missing."""
+    """Return the format's keys in config.json, or None if the file is missing."""
     path = folder / "config.json"
     try:
         status = path.stat()
@@ -116,10 +115,9 @@ def identity(folder: Path) -> dict[str, Any] | None:
         return None
 
     def read() -> dict[str, Any]:
-        try:
+        with suppress(CheckpointError):
             values = json_object(path)
-        except CheckpointError:
-            return {}
-        return {name: values[name] for name in ("model_type", "task") if name in values}
+            return {name: values[name] for name in ("model_type", "task") if name in values}
+        return {}
 
     return _IDENTITIES.get(path, (status.st_size, status.st_mtime_ns), read)

@@ -1,4 +1,4 @@
-"""Encoder-decoders in this project's format: any folder that no other kind claims."""
+"""Encoder-decoders in this project's format, and folders of no other kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.translator import Translator
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True: the errors of this kind name what a folder lacks."""
+    """Return True: errors of this kind name the missing files of a folder."""
     return True
 
 
@@ -18,8 +18,8 @@ def describe(ref: ModelRef) -> Entry:
     """Describe a checkpoint without reading its weights. Raises `CheckpointError`."""
     config, folder = check_checkpoint(ref), ref.folder
     metrics = read_metrics(folder)
-    said = metrics.get("imported")
-    unused = said.get("unused") if isinstance(said, dict) else None
+    origin = metrics.get("imported")
+    unused = origin.get("unused") if isinstance(origin, dict) else None
     return Entry(
         ref.name, ref, config, config.n_numbers, metrics=metrics, history=readable_history(folder),
         unused=tuple(map(str, unused)) if isinstance(unused, list) else (),
@@ -27,5 +27,5 @@ def describe(ref: ModelRef) -> Entry:
 
 
 def open(ref: ModelRef, device: str) -> Translator:
-    """Load a checkpoint or a snapshot of one."""
+    """Load a checkpoint or a snapshot."""
     return Translator.load(ref, device)

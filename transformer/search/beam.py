@@ -1,12 +1,11 @@
-"""Beam search over a step function (section 6.1); greedy decoding is the beam of one.
+"""Beam search over a step function (section 6.1); a beam of one is greedy decoding.
 
-This module knows no model: a `StepFunction` turns the newest token of every row into scores of the
-next one, and keeps whatever state it needs. Rows are partial translations. A batch holds the live
-rows of several sentences side by side, so that finished hypotheses cost nothing.
+A `StepFunction` turns the newest token of all rows into scores of the next one, and keeps its own
+state. Rows are partial translations. A batch contains the live rows of several sentences, so
+finished hypotheses cost nothing.
 
-At every step the `beam_size` best continuations of a sentence are considered together. Those that
-end in `</s>` are set aside as finished, the others stay live. The beam is back at its full width
-one step later, and a beam of one is greedy decoding.
+Every step considers the `beam_size` best continuations of a sentence. Continuations that end in
+`</s>` are finished, the others stay live; one step later the beam has its full width again.
 
 A finished hypothesis Y scores log P(Y) / ((5 + |Y|) / 6)^alpha, where |Y| counts `</s>`. Departure:
 the paper takes the penalty from Wu et al. 2016, which does not say what |Y| counts.
@@ -36,21 +35,18 @@ Name = Callable[[int, int], str]
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """The last token of a partial translation, and the node that it continues.
-
-    `row` is the row, within its sentence, of this node's prefix when the token was chosen.
-    """
+    """The last token of a partial translation, and the node that it continues."""
 
     parent: Partial | None
     token: int
     log_prob: float
     total: float
-    row: int
+    row: int  # row of the node's prefix, within its sentence
     length: int
-    forced_end: bool = False  # `</s>` that the length limit forced
+    forced_end: bool = False  # `</s>` forced by the length limit
 
     def score(self, penalty: Penalty) -> float:
-        """Return log P / lp, by which hypotheses are compared."""
+        """Return log P / lp, which ranks hypotheses."""
         return self.total / penalty(self.length)
 
     def path(self) -> list[Partial]:
@@ -64,37 +60,27 @@ class Partial:
 
 
 def recorded_step(
-    nodes: Sequence[Partial],
-    fates: Mapping[Partial, Fate],
-    places: Mapping[Partial, int],
-    rows: range,
-    scored: Continuations,
-    penalty: Penalty,
-    n_source: int | None,
-    piece: Name,
-) -> SearchStep:
+    nodes: Sequence[Partial], fates: Mapping[Partial, Fate], places: Mapping[Partial, int], rows:
+    range, scored: Continuations, penalty: Penalty, n_source: int | None, piece: Name,
+) -> SearchStep:  # fmt: skip
     """Record one step of one sentence's search.
 
     Args:
-        nodes: the continuations considered, best first.
-        fates: what became of each; if absent, it was dropped.
-        places: the next row of those kept.
+        nodes: continuations, best first.
+        fates: fate of nodes; others were dropped.
+        places: next row of nodes in the beam.
         rows: the sentence's rows in `scored`.
-        n_source: source tokens without padding; None is all.
+        n_source: number of source tokens without padding; None for all.
     """
     candidates = (
         Candidate(
-            parent=node.row,
-            token_id=node.token,
-            token=piece(node.token, -1 if node.parent is None else node.parent.token),
-            log_prob=node.log_prob,
-            total=node.total,
-            score=node.score(penalty),
-            fate=fates.get(node, "dropped"),
-            row=places.get(node, -1),
+            node.row, node.token,
+            piece(node.token, -1 if node.parent is None else node.parent.token),
+            node.log_prob, node.total, node.score(penalty), fates.get(node, "dropped"),
+            places.get(node, -1),
         )
         for node in nodes
-    )
+    )  # fmt: skip
     here, nothing = slice(rows.start, rows.stop), np.zeros((rows.stop, 0, 0, 0), np.float32)
     arrays: dict[str, Any] = {
         name: getattr(scored, name)[here].copy() for name in ("top_ids", "top_log_probs", "entropy")
@@ -103,7 +89,7 @@ def recorded_step(
         maps = getattr(scored, name)
         arrays[name] = (nothing if maps is None else maps)[here, ..., :n_keys].copy()
     if scored.drawn is not None:
-        allowed, tops = [each.allowed for each in scored.drawn[here]], arrays["top_ids"]
+        allowed, tops = [draw.allowed for draw in scored.drawn[here]], arrays["top_ids"]
         arrays["allowed"] = np.array(list(map(np.isin, tops, allowed)))
         arrays["n_allowed"] = np.array(list(map(len, allowed)), dtype=np.int64)
     for array in arrays.values():
@@ -114,23 +100,18 @@ def recorded_step(
 def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
     """Record the hypothesis that ends in `node`."""
     path = node.path()
-    ids = tuple(each.token for each in path)
+    ids = tuple(step.token for step in path)
     ended = bool(ids) and ids[-1] == eos_id
     return Hypothesis(
-        ids=ids,
-        tokens=tuple(map(piece, ids, (-1, *ids))),
-        total=node.total,
-        score=node.score(penalty),
-        rows=tuple(each.row for each in path),
-        complete=ended and not node.forced_end,
-        log_probs=tuple(each.log_prob for each in path),
-        forced_end=node.forced_end,
-    )
+        ids, tuple(map(piece, ids, (-1, *ids))), node.total, node.score(penalty),
+        tuple(step.row for step in path), ended and not node.forced_end,
+        tuple(step.log_prob for step in path), node.forced_end,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The result of one sentence: hypotheses, best first, and the recorded steps."""
+    """Search result of one sentence: hypotheses, best first, and recorded steps."""
 
     hypotheses: tuple[Hypothesis, ...]
     steps: tuple[SearchStep, ...] = ()
@@ -138,55 +119,47 @@ class Found:
 
 @dataclass(eq=False)
 class _State:
-    index: int  # of the sentence in the batch
+    index: int  # position in the batch
     max_length: int  # longest translation, counting `</s>`
     prefix: tuple[int, ...]  # forced first tokens
     # At most beam_size nodes, best first; row i of the sentence is live[i].
     live: list[Partial] = field(default_factory=lambda: [Partial(None, -1, 0.0, 0.0, 0, 0)])
-    # What may be written, if anything limits it, and the state of every live node.
+    # The grammar of the output, and its state at all live nodes.
     grammar: Grammar | None = None
     places: list[object | None] = field(default_factory=list)
-    # Nodes that ended in `</s>`, in the order found.
-    finished: list[Partial] = field(default_factory=list)
-    # Nodes alive when the length limit was reached, and whether they are ranked with the finished:
-    # until the best continuation of some step ends, none has ended but by falling behind.
+    finished: list[Partial] = field(default_factory=list)  # in the order of their steps
+    # Nodes alive at the length limit, and whether they compete with finished nodes: they do unless
+    # the best continuation of some step ended.
     cut: list[Partial] = field(default_factory=list)
     cut_competes: bool = True
-    steps: list[SearchStep] = field(default_factory=list)  # the record so far
+    steps: list[SearchStep] = field(default_factory=list)
 
 
 def search(
-    step: StepFunction,
-    max_lengths: Sequence[int],
-    settings: SearchSettings,
-    *,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    src_lengths: Sequence[int] | None = None,
-    grammars: Sequence[Grammar] | None = None,
-    piece: Name = lambda token, before: str(token),
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Found]:
+    step: StepFunction, max_lengths: Sequence[int], settings: SearchSettings, *, prefixes:
+    Sequence[Sequence[int]] | None = None, src_lengths: Sequence[int] | None = None, grammars:
+    Sequence[Grammar] | None = None, piece: Name = lambda token, before: str(token), progress:
+    Callable[[int, int], None] | None = None,
+) -> list[Found]:  # fmt: skip
     """Find the best translation of each sentence in a batch.
 
-    A sentence ends when none of its live hypotheses can still beat the worst of its `n_best`
-    finished ones. Log-probabilities only fall, so a hypothesis with log-probability L can reach
-    no more than L / lp(max_length), which for alpha >= 0 is the mildest penalty ahead of it.
+    The search of a sentence ends when no live hypothesis can beat the worst of its `n_best`
+    finished hypotheses. Log-probabilities only fall, so a hypothesis with log-probability L can
+    reach at most L / lp(max_length), the mildest penalty for alpha >= 0.
 
     Args:
         step: the model; its first call has one row per sentence.
         max_lengths: longest translation of each sentence, counting `</s>`.
-        settings: beam, length penalty, what to record.
-        prefixes: token ids that each translation begins with; fewer than its `max_lengths`, and
-            without `</s>`.
-        src_lengths: tokens of each source, to cut the padding off recorded attention.
-        grammars: of each sentence, if its output has to follow one. The tokens that may follow
-            share the probability of those that may not; forced tokens are not checked.
-        piece: names a token in the records, given its id and the one before it.
-        progress: called with (step, longest step) after each step; an exception it raises ends
-            the search.
+        settings: beam, length penalty and record.
+        prefixes: forced first token ids, fewer than `max_lengths` and without `</s>`.
+        src_lengths: number of tokens of each source; removes padding from recorded attention.
+        grammars: output grammar of each sentence. Allowed tokens share the probability of the
+            others; forced tokens are not checked.
+        piece: names a token in records by its id and the previous one.
+        progress: called with (step, longest step) after each step; may raise to stop.
 
-    Returns: one `Found` per sentence. Hypotheses cut at the length limit (`complete` is False) are
-        ranked with those that ended, unless one of the latter was the best of its step.
+    Returns: one `Found` per sentence. Hypotheses cut at the length limit (`complete` is False)
+        compete with finished hypotheses, unless one of these was the best of its step.
     """
     states = [
         _State(index, most, () if prefixes is None else tuple(prefixes[index]))
@@ -228,12 +201,11 @@ def _score(
         ]
     logits = output.logits
     if any(state.grammar for state in active):
-        logits = masked(logits, [each for state in active for each in _allowed(state, t)])
+        logits = masked(logits, [allowed for state in active for allowed in _allowed(state, t)])
     return score(logits, settings, t, forced, output.decoder_self, output.cross)
 
 
 def _allowed(state: _State, t: int) -> list[Bools | None]:
-    """Return for every live node which tokens may follow; None if all may."""
     grammar = state.grammar
     if grammar is None or t < len(state.prefix):
         return [None] * len(state.live)
@@ -241,15 +213,10 @@ def _allowed(state: _State, t: int) -> list[Bools | None]:
 
 
 def _advance(
-    state: _State,
-    rows: range,
-    scored: Continuations,
-    settings: SearchSettings,
-    t: int,
-    src_lengths: Sequence[int] | None,
-    piece: Name,
-) -> None:
-    """Advance one sentence: rank continuations, set finished ones aside, keep the rest."""
+    state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int,
+    src_lengths: Sequence[int] | None, piece: Name,
+) -> None:  # fmt: skip
+    """Advance one sentence: rank continuations and separate finished from live nodes."""
     nodes = sorted(
         _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)
     )
@@ -284,8 +251,8 @@ def _advance(
 def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
 ) -> Iterator[Partial]:
-    """Yield the possible continuations: each row's best, or the sampled or forced one."""
-    # A grammar may ask for a token that is never chosen freely, such as a copied `<unk>`.
+    """Yield the possible continuations: the best of each row, or the sampled or forced token."""
+    # A grammar may require a suppressed token, such as a copied `<unk>`.
     suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         forced_end = False
@@ -293,7 +260,7 @@ def _continue(
             pairs = [(state.prefix[t], scored.forced[at])]
         elif settings.forced_eos and t + 1 == state.max_length:
             pairs = [(settings.eos_id, 0.0)]
-            free = next((each for each in scored.ids[at] if each not in suppressed), None)
+            free = next((token for token in scored.ids[at] if token not in suppressed), None)
             forced_end = free != settings.eos_id
         elif scored.drawn is not None:
             pairs = [(scored.drawn[at].token, scored.drawn[at].log_prob)]
@@ -308,7 +275,6 @@ def _continue(
 
 
 def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings) -> bool:
-    """Return True if no live hypothesis can still enter the best `n_best` finished ones."""
     if not live:
         return True
     n_best = settings.n_best or settings.beam_size

@@ -1,7 +1,6 @@
-"""A checkpoint's default decoding: the beam size and the length penalty it is published with.
+"""A checkpoint's default decoding: its published beam size and length penalty.
 
-metrics.json may hold it under the name `default_decoding`. Older checkpoints and those of other
-libraries do not; theirs is the paper's (section 6.1).
+metrics.json stores it as `default_decoding`; checkpoints without it use the paper's (section 6.1).
 """
 
 from __future__ import annotations
@@ -28,36 +27,30 @@ DEFAULT_DECODING = "default_decoding"
 
 @dataclass(frozen=True)
 class Decoding:
-    """Beam size (1 is greedy), exponent of the length penalty, and rule of the search."""
+    """Beam size (1 is greedy), length-penalty exponent, and search rule."""
 
     beam_size: int = 4
     alpha: float = 0.6
-    # This setting of the `transformers` library, whose rule it then is; None is the paper's rule.
+    # Setting of the `transformers` library and its rule; None for the paper's rule.
     early_stopping: bool | Literal["never"] | None = None
 
     @property
     def rule(self) -> BeamRule:
-        """The scores of hypotheses and the end of a search."""
+        """The rule that scores hypotheses and ends a search."""
         return PAPER if self.early_stopping is None else hugging_face(self.early_stopping)
 
     def __str__(self) -> str:
-        """In words, as in "beam 4, alpha 0.6"."""
+        """Describe it: "beam 4, alpha 0.6"."""
         return f"beam {self.beam_size}, alpha {self.alpha:g}" if self.beam_size > 1 else "greedy"
 
     def resolve(self, beam_size: int | None, alpha: float | None, *, drawn: bool) -> Decoding:
-        """Fill in what a caller left out as None.
-
-        Args: drawn: tokens are sampled, which takes a beam of 1.
-        """
+        """Return a call's beam size and alpha with defaults for None; `drawn` means a beam of 1."""
         default = 1 if drawn else self.beam_size
-        return replace(
-            self,
-            beam_size=default if beam_size is None else beam_size,
-            alpha=self.alpha if alpha is None else alpha,
-        )
+        size = default if beam_size is None else beam_size
+        return replace(self, beam_size=size, alpha=self.alpha if alpha is None else alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record, ready for JSON; without a rule if it is the paper's."""
+        """Return the JSON record, without the paper's rule."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -66,7 +59,7 @@ PAPER_DECODING = Decoding()
 
 
 def default_extra_length(metrics: Mapping[str, Any]) -> int:
-    """Read from a checkpoint's metrics how much longer than its source an output may be."""
+    """Return from metrics how many tokens longer than its source an output may be."""
     record = metrics.get(DEFAULT_DECODING)
     extra = record.get("extra_length") if isinstance(record, Mapping) else None
     try:
@@ -76,11 +69,7 @@ def default_extra_length(metrics: Mapping[str, Any]) -> int:
 
 
 def default_decoding(metrics: Mapping[str, Any]) -> Decoding:
-    """Read a checkpoint's default decoding from its metrics.
-
-    Anyone may have written the file: without a record, or with one that no search accepts, the
-    paper's values count.
-    """
+    """Return a checkpoint's default decoding; the paper's if its metrics hold no valid one."""
     record = metrics.get(DEFAULT_DECODING)
     if not isinstance(record, Mapping):
         return PAPER_DECODING
@@ -95,11 +84,11 @@ def default_decoding(metrics: Mapping[str, Any]) -> Decoding:
 
 
 def library_decoding(settings: Mapping[str, Any]) -> Decoding:
-    """Return the decoding in generation settings of the `transformers` library.
+    """Return the decoding of `transformers` generation settings.
 
-    What they leave out is the library's own: a beam of 1, an exponent of 1.
+    The library's defaults are a beam of 1 and an exponent of 1.
 
-    Raises: `InputError` for a value that no search here accepts.
+    Raises: `InputError` for a value that this project's search does not accept.
     """
     beam, alpha = settings.get("num_beams"), settings.get("length_penalty")
     early = _checked_early(settings.get("early_stopping"))

@@ -1,4 +1,4 @@
-"""Checks of arguments; each fails with one line: what, which value, what is allowed."""
+"""Argument checks; errors name the argument, its value and the allowed values in one line."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ def checked_number(name: str, value: object, most: float, *, positive: bool = Fa
     return float(value)  # type: ignore[arg-type]
 
 
+def checked_new_tokens(value: object, n_before: int, most: int) -> int:
+    """Return the number of tokens to append to `n_before`, else raise `InputError`."""
+    new_tokens = checked_whole("new_tokens", value)
+    if n_before + new_tokens > most:
+        raise InputError(
+            f"new_tokens {new_tokens} after {n_before} is too long; "
+            f"at most {most} tokens are allowed in all"
+        )
+    return new_tokens
+
+
 def checked_beam(value: object) -> int:
     """Return `value` if it is a valid beam size, else raise `InputError`."""
     return checked_whole("beam size", value, MAX_BEAM)
@@ -43,44 +54,40 @@ def checked_alpha(value: object) -> float:
 
 
 def checked_ids(
-    what: str,
-    ids: Iterable[Any],
-    config: ModelConfig,
-    size: int | None = None,
-    *,
-    ended: bool = True,
-) -> list[int]:
-    """Return the token ids if a model may read them, else raise `InputError`.
+    what: str, ids: Iterable[Any], config: ModelConfig, size: int | None = None, *, ended: bool =
+    True,
+) -> list[int]:  # fmt: skip
+    """Return token ids that a model may read, without `<s>` and `</s>`, else raise `InputError`.
 
     Args:
-        what: names them in the message.
-        ids: from anywhere: Python, NumPy, PyTorch, or a trace, whose `<s>` and `</s>` are left out.
-        size: of the vocabulary; None is the target's.
-        ended: whether there may be a `</s>`.
+        what: names the ids in the message.
+        ids: from Python, NumPy, PyTorch or a trace.
+        size: vocabulary size; None for the target's.
+        ended: whether `</s>` is allowed.
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
-    found = whole_ids(what, ids, config.pad_id)
-    found = found[1:] if found[:1] == [config.bos_id] else found
-    found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
-    for token in found:
+    checked = whole_ids(what, ids, config.pad_id)
+    checked = checked[1:] if checked[:1] == [config.bos_id] else checked
+    checked = checked[:-1] if ended and checked[-1:] == [config.eos_id] else checked
+    for token in checked:
         if not 0 <= token < size or token in banned:
             raise InputError(
                 f"{what} token {token} cannot be used; allowed are 0 to {size - 1} "
                 f"without {', '.join(map(str, banned))}"
             )
-    return found
+    return checked
 
 
 def whole_ids(what: str, ids: Iterable[Any], pad: int | None = None) -> list[int]:
     """Return ids from Python, NumPy or PyTorch as integers, else raise `InputError`.
 
-    Args: pad: the id with which a row of an array may be padded, at its end.
+    Args: pad: padding id, removed from the end of arrays.
     """
-    found = [_whole(what, each) for each in (ids.tolist() if hasattr(ids, "tolist") else ids)]
-    while hasattr(ids, "tolist") and found and found[-1] == pad:
-        del found[-1]
-    return found
+    whole = [_whole(what, token) for token in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    while hasattr(ids, "tolist") and whole and whole[-1] == pad:
+        del whole[-1]
+    return whole
 
 
 def _whole(what: str, token: object) -> int:
@@ -93,7 +100,7 @@ def _whole(what: str, token: object) -> int:
 
 
 def check_length(ids: list[int] | tuple[int, ...], most: int) -> None:
-    """Raise `InputError` if these ids and `</s>` are more than `most` tokens."""
+    """Raise `InputError` if ids and `</s>` are more than `most` tokens."""
     if len(ids) + 1 > most:
         raise InputError(
             f"the sentence has {len(ids) + 1:,} tokens (</s> included); at most {most} are allowed"

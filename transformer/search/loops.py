@@ -1,10 +1,10 @@
-"""Loops: translations that say the same again and again until the length limit stops them."""
+"""Loops: translations that repeat a text until they reach the length limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: A shorter repetition does not count as a loop, such as "no, no" and the zeros of a number.
+#: Shorter repetitions, such as "no, no" and the zeros of a number, are no loops.
 MIN_TIMES, MIN_CHARACTERS = 3, 20
 
 
@@ -12,16 +12,16 @@ MIN_TIMES, MIN_CHARACTERS = 3, 20
 class Loop:
     """The repeated end of a text."""
 
-    kept: str  # the text up to the end of the first time
-    repeated: str  # what is said again, from the start of a word if it has one
-    times: int  # how often it is said in full
+    kept: str  # the text up to the end of the first occurrence
+    repeated: str  # the repeated text, from the start of a word if it has one
+    times: int  # number of full occurrences
 
 
 def find_loop(text: str) -> Loop | None:
-    """Return the longest end of a text that is one piece of text, repeated; None if there is none.
+    """Return the longest repetition at the end of a text, or None.
 
-    The last time may be cut off in the middle. Call it for translations that are not complete: what
-    a model ends by itself may repeat itself on purpose.
+    The last occurrence may be incomplete. Call it for incomplete translations: a finished one may
+    repeat text on purpose.
     """
     length, period = _repeated_end(text)
     times = length // period if period else 0
@@ -34,10 +34,10 @@ def find_loop(text: str) -> Loop | None:
 
 
 def _repeated_end(text: str) -> tuple[int, int]:
-    """Return the length of the longest end that repeats, and the length of what it repeats.
+    """Return the lengths of the longest repeating end and of its period.
 
-    An end of length n repeats its last p characters if, read backwards, the text shifted by p
-    agrees with itself for n - p characters: Z(p) of the Z-function, in linear time.
+    An end of length n has period p if the reversed text, shifted by p, agrees with itself for n - p
+    characters: Z(p) of the Z-function, in linear time.
     """
     backwards, best = text[::-1], (0, 0)
     z, left, right = [0] * len(text), 0, 0

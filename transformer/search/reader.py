@@ -1,4 +1,4 @@
-"""Reading a translator's arguments: sources, targets, prefixes and length limits, checked."""
+"""Read and check a translator's arguments: sources, targets, prefixes and length limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
 
-#: How much longer than its source a translation may be in the paper (section 6.1); a parse may
-#: be 300 tokens longer (section 6.3).
+#: Tokens by which a translation may exceed its source in the paper (section 6.1); 300 for parses
+#: (section 6.3).
 EXTRA_LENGTH = 50
-#: Longest sentence in characters; longer ones are refused before tokenising.
-MAX_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000  # longest sentence, checked before tokenising
 
 #: Token ids: a sequence of integers, or an array of NumPy or PyTorch with one axis.
 Ids = Collection[Any]
@@ -25,25 +24,20 @@ Read = TypeVar("Read")
 
 
 class Reader:
-    """Turns sentences and token ids into checked token ids, or raises `InputError` in one line."""
+    """Turns sentences and token ids into checked ids; raises `InputError` with one line."""
 
     def __init__(
         self, config: ModelConfig, tokenizer: Tokenizer, max_tokens: int, extra_length: int
     ) -> None:
-        """Read for a model.
-
-        Args:
-            max_tokens: longest source and longest translation, `</s>` included.
-            extra_length: how much longer than its source a translation may be by default.
+        """Args:
+        max_tokens: longest source and translation, counting `</s>`.
+        extra_length: tokens by which a translation may exceed its source by default.
         """
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
         self.extra_length = extra_length
 
     def tokenize(self, sentence: str, tokenizer: Tokenizer | None = None) -> Tokenized:
-        """Split a sentence into pieces; a blank one has none.
-
-        Args: tokenizer: None is the source's.
-        """
+        """Split a sentence into pieces, by the source's tokenizer unless another is given."""
         if not isinstance(sentence, str):
             raise InputError(
                 f"a sentence must be text, or one row of token ids, not {type(sentence).__name__}"
@@ -58,9 +52,9 @@ class Reader:
         return tokenized
 
     def source(self, sentence: str | Ids) -> Source:
-        """Return a sentence as the encoder reads it.
+        """Return the encoder's input.
 
-        Args: sentence: text, or token ids (with or without `</s>`) of another segmentation.
+        Args: sentence: text, or token ids of any segmentation (with or without `</s>`).
         """
         listed = isinstance(sentence, Sequence) or getattr(sentence, "ndim", 0) == 1
         if listed and not isinstance(sentence, str | bytes | bytearray):
@@ -68,24 +62,19 @@ class Reader:
             check_length(ids, self.max_tokens)
             strange = {self.config.unk_id, *self.tokenizer.byte_ids}
             ended = (*ids, self.config.eos_id) if ids else ()
-            unknown = tuple(position for position, each in enumerate(ids) if each in strange)
-            shown = self.tokenizer.shown(ended)
-            return Source(self.tokenizer.decode(ids), ended, shown, unknown, ())
+            unknown = tuple(position for position, token in enumerate(ids) if token in strange)
+            pieces = self.tokenizer.shown(ended)
+            return Source(self.tokenizer.decode(ids), ended, pieces, unknown, ())
         tokenized = self.tokenize(sentence)  # type: ignore[arg-type]  # refused unless text
-        text = clean(sentence)  # type: ignore[arg-type]
+        text, eos = clean(sentence), self.config.eos_id  # type: ignore[arg-type]
         if not tokenized.ids:
             return Source(text, (), (), (), ())
-        eos = self.config.eos_id
-        return Source(
-            text,
-            ids=(*tokenized.ids, eos),
-            pieces=(*tokenized.pieces, self.tokenizer.id_to_piece(eos)),
-            unknown=tokenized.unknown,
-            unknown_text=unknown_text(tokenized),
-        )
+        pieces = (*tokenized.pieces, self.tokenizer.id_to_piece(eos))
+        unknown = tokenized.unknown
+        return Source(text, (*tokenized.ids, eos), pieces, unknown, unknown_text(tokenized))
 
     def sources(self, sentences: Iterable[str | Ids], *, blank: bool = True) -> list[Source]:
-        """Read every sentence with `source`; an error names which one, counted from 1.
+        """Read sentences with `source`; errors name the sentence, counted from 1.
 
         Args: blank: whether blank sentences are allowed.
         """
@@ -99,14 +88,14 @@ class Reader:
         return _each("sentence", sentences, read)
 
     def targets(self, targets: Iterable[str | Ids], n_sources: int) -> list[list[int]]:
-        """Read a translation of each source with `target`; an error names which one."""
+        """Read a translation of each source with `target`; errors name the target."""
         read = _each("target", targets, self.target)
         if len(read) != n_sources:
             raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
         return read
 
     def target(self, target: str | Ids) -> list[int]:
-        """Return the ids for the decoder to predict, ending in `</s>`."""
+        """Return the ids that the decoder predicts, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
             ids = [*self.tokenize(target, self.tokenizer.target).ids, eos]
@@ -121,7 +110,7 @@ class Reader:
         return ids
 
     def prefix(self, prefix: Prefix) -> list[int]:
-        """Return the ids that translations begin with."""
+        """Return the first ids of all translations."""
         if prefix is None:
             return []
         if isinstance(prefix, str):
@@ -129,7 +118,7 @@ class Reader:
         return checked_ids("prefix", prefix, self.config, ended=False)
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
-        """Return the longest translation of `n_source` tokens, both including `</s>`."""
+        """Return the longest translation of `n_source` tokens, both counting `</s>`."""
         limit = n_source + self.extra_length
         if max_length is not None:
             limit = checked_whole("max_length", max_length)
@@ -148,32 +137,31 @@ class Source:
     text: str  # the sentence, cleaned (`transformer.text.tokenizer.clean`)
     ids: tuple[int, ...]  # with `</s>` at the end; empty for a blank sentence
     pieces: tuple[str, ...]
-    unknown: tuple[int, ...]  # positions in `pieces` that the vocabulary does not hold
-    unknown_text: tuple[str, ...]  # what stands there
+    unknown: tuple[int, ...]  # positions in `pieces` outside the vocabulary
+    unknown_text: tuple[str, ...]  # the text at these positions
 
 
-def _each(what: str, given: Iterable[str | Ids], read: Callable[[str | Ids], Read]) -> list[Read]:
-    """Read all of `given`; an error names which one, counted from 1."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        kind = "one text" if isinstance(given, str) else type(given).__name__
+def _each(what: str, items: Iterable[str | Ids], read: Callable[[str | Ids], Read]) -> list[Read]:
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        kind = "one text" if isinstance(items, str) else type(items).__name__
         raise InputError(f"the {what}s must be a list of {what}s, not {kind}")
-    found, every = [], list(given)
-    for index, each in enumerate(every, 1):
+    results, every = [], list(items)
+    for index, item in enumerate(every, 1):
         try:
-            found.append(read(each))
+            results.append(read(item))
         except InputError as error:
             raise InputError(f"{what} {index}: {error}" if len(every) > 1 else error) from None
-    return found
+    return results
 
 
 def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:
-    """Text at the unknown positions; a character spelled in bytes counts once."""
-    found: list[str] = []
+    """Return the text at unknown positions; a character spelled in bytes counts once."""
+    texts: list[str] = []
     previous = -2
     for position in tokenized.unknown:
         surface = tokenized.surfaces[position]
-        # Of a character's byte pieces, only one carries its text.
-        if surface and not (position == previous + 1 and found and found[-1] == surface):
-            found.append(surface)
+        # All byte pieces of a character have its text.
+        if surface and not (position == previous + 1 and texts and texts[-1] == surface):
+            texts.append(surface)
         previous = position
-    return tuple(found)
+    return tuple(texts)

@@ -1,8 +1,7 @@
 """Frozen NumPy records of one sentence's search.
 
-Shape letters: S source tokens, H heads, K alternatives kept per step, Ld decoder layers, B beam
-rows.
-All log-probabilities are natural (nats). Indices are 0-based; screens show them 1-based.
+Shape letters: S source tokens, H heads, K alternatives per step, Ld decoder layers, B beam rows.
+Log-probabilities are in nats. Indices are 0-based; screens show them 1-based.
 """
 
 from __future__ import annotations
@@ -25,14 +24,12 @@ if TYPE_CHECKING:
 class Translation:
     """One finished translation."""
 
-    text: str  # the detokenised target sentence
+    text: str  # detokenised target sentence
     tokens: tuple[str, ...]  # target pieces without `<s>` and `</s>`
     ids: tuple[int, ...]  # their token ids
-    score: float  # log P / length penalty, which the search maximises; higher is better
-    # Log-probability of each token of `tokens` and, last, of `</s>` (absent when the length limit
-    # cut the sentence without one).
-    log_probs: tuple[float, ...]
-    complete: bool = True  # False when the length limit was reached before `</s>`, or forced it
+    score: float  # log P / length penalty; higher is better
+    log_probs: tuple[float, ...]  # of `tokens` and of `</s>`, unless the length limit cut it
+    complete: bool = True  # False if the length limit came before `</s>`, or forced it
     unknown: tuple[str, ...] = ()  # source text outside the vocabulary, as typed
 
     @classmethod
@@ -56,28 +53,28 @@ Fate = Literal["kept", "finished", "dropped"]
 class Candidate:
     """One continuation considered at a step."""
 
-    parent: int  # row of the hypothesis it continues, among the rows alive at this step
+    parent: int  # row of the hypothesis that it continues
     token_id: int  # the continuation
     token: str
-    log_prob: float  # its log-probability given the parent
+    log_prob: float  # log-probability given the parent
     total: float  # log-probability of the whole hypothesis
     score: float  # total / length penalty
-    fate: Fate  # "kept" in the beam, "finished" (ended in `</s>` and set aside), or "dropped"
-    row: int = -1  # its row at the next step if kept, else -1; also -1 after the last step
+    fate: Fate  # "kept" in the beam, "finished" by `</s>`, or "dropped"
+    row: int = -1  # row at the next step, or -1 if there is none
 
 
 @dataclass(frozen=True, eq=False)
 class SearchStep:
     """One step of a search: the live rows, their attention, and their continuations."""
 
-    candidates: Sequence[Candidate]  # every row's best continuations, best first
-    top_ids: Ints  # [B, K], each row's K most probable next tokens
+    candidates: Sequence[Candidate]  # continuations of all rows, best first
+    top_ids: Ints  # [B, K], most probable next tokens
     top_log_probs: Floats  # [B, K]
-    entropy: Floats  # [B], entropy of each row's next-token distribution in nats
-    decoder_self: Floats  # [B, Ld, H, t + 1], attention of the newest position onto the prefix
-    cross: Floats  # [B, Ld, H, S], its attention onto the source
-    allowed: Bools | None = None  # [B, K], which of `top_ids` sampling could choose
-    n_allowed: Ints | None = None  # [B], how many tokens sampling could choose from
+    entropy: Floats  # [B], of next-token distributions, in nats
+    decoder_self: Floats  # [B, Ld, H, t + 1], attention of the newest position to the prefix
+    cross: Floats  # [B, Ld, H, S], its attention to the source
+    allowed: Bools | None = None  # [B, K], True for `top_ids` open to sampling
+    n_allowed: Ints | None = None  # [B], number of tokens open to sampling
 
 
 @dataclass(frozen=True)
@@ -88,22 +85,21 @@ class Hypothesis:
     tokens: tuple[str, ...]
     total: float  # log P
     score: float  # total / length penalty
-    rows: tuple[int, ...]  # its row at each step; attention of step t is `steps[t].cross[rows[t]]`
+    rows: tuple[int, ...]  # row at each step; attention of step t is `steps[t].cross[rows[t]]`
     complete: bool  # ended in `</s>` by itself
-    log_probs: tuple[float, ...] = ()  # log-probability of each of `ids`
-    forced_end: bool = False  # the length limit forced its `</s>`
+    log_probs: tuple[float, ...] = ()  # of `ids`
+    forced_end: bool = False  # `</s>` forced by the length limit
 
 
 class PathAttention(NamedTuple):
-    """Attention along one path of a search, position by position."""
+    """Attention along one path of a search; row i predicted token i."""
 
-    cross: Floats  # [Ld, H, n, S], row i predicted token i of the path
-    # [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
-    decoder_self: Floats
+    cross: Floats  # [Ld, H, n, S]
+    decoder_self: Floats  # [Ld, H, n, n], to `<s>` and the path without its last token
 
 
 def path_attention(steps: Sequence[SearchStep], rows: Sequence[int]) -> PathAttention:
-    """Join the attention of a path of at least one step, which has row `rows[t]` at step t."""
+    """Join the attention of a path with row `rows[t]` at step t, of at least one step."""
     n_layers, n_heads = steps[0].cross.shape[1:3]
     decoder_self = np.zeros((n_layers, n_heads, len(rows), len(rows)), dtype=np.float32)
     for t, row in enumerate(rows):
@@ -120,32 +116,31 @@ class SearchRecord:
     alpha: float
     max_length: int
     steps: tuple[SearchStep, ...]  # one per step
-    hypotheses: tuple[Hypothesis, ...]  # best score first; the first is the translation
+    hypotheses: tuple[Hypothesis, ...]  # best first; the first is the translation
     n_forced: int = 0  # number of steps forced by a prefix
-    sampling: Sampling | None = None  # how tokens were sampled; None for beam search
-    rule: BeamRule | None = None  # None is `transformer.search.rules.PAPER`
+    sampling: Sampling | None = None  # None for beam search
+    rule: BeamRule | None = None  # None for `transformer.search.rules.PAPER`
 
 
 T = TypeVar("T")
 
 
 class Compact(Sequence[T], Generic[T]):
-    """A sequence of dataclass records of one kind, whose fields are numbers and texts."""
+    """A sequence of records of one dataclass with numbers and texts, in little memory."""
 
     __slots__ = ("_kind", "_rows")
 
     def __init__(self, kind: type[T], records: Iterable[T]) -> None:
-        """Args: kind: the class of each of `records`."""
-        names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
         self._kind = kind
         self._rows = tuple(tuple([getattr(record, name) for name in names]) for record in records)
 
     @property
     def nbytes(self) -> int:
-        """Approximate memory in bytes, without strings, which the vocabulary shares."""
+        """Approximate memory in bytes, without the strings of the vocabulary."""
         if not self._rows:
             return 0
-        numbers = sum(sys.getsizeof(each) for each in self._rows[0] if not isinstance(each, str))
+        numbers = sum(sys.getsizeof(value) for value in self._rows[0] if not isinstance(value, str))
         return len(self._rows) * (sys.getsizeof(self._rows[0]) + numbers)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Options of a search, shared by all methods of `Translator` that search, and their checks."""
+"""Search options of all `Translator` methods, and their checks."""
 
 from __future__ import annotations
 
@@ -16,61 +16,55 @@ from transformer.search.sampling import Sampling
 
 Progress = Callable[[int, int], None]
 
-#: Values that a record may hold besides attention (`transformer.trace.records.States`).
+#: Values that a record may contain besides attention (`transformer.trace.records.States`).
 StateName = Literal["hidden", "heads", "value_norms"]
 
-#: Traces whose record might need more memory than this are refused.
-MAX_RECORD_BYTES = 2 * 2**30
+MAX_RECORD_BYTES = 2 * 2**30  # memory limit of a record
 
 
 class SearchOptions(TypedDict, total=False):
     """Optional keyword arguments."""
 
-    # Longest translation in tokens, `</s>` included, at most the translator's `max_tokens`. None
-    # (the default) is the source length + the translator's `extra_length`, 50 as in the paper.
+    # Longest translation in tokens, counting `</s>`, at most the translator's `max_tokens`; by
+    # default the source length plus the translator's `extra_length`, 50 in the paper.
     max_length: int | None
-    prefix: Prefix  # the beginning of every translation, as text or token ids
-    # Draw tokens at random instead; needs a beam size of 1. Every sentence draws with the same
-    # seed, whatever else is in its batch.
+    prefix: Prefix  # first tokens of every translation, as text or token ids
+    # Sample tokens; needs a beam size of 1. All sentences use the seed, regardless of their batch.
     sampling: Sampling | None
-    allow_unknown: bool  # let the model generate `<unk>`; False by default
-    # How the beam scores and when it stops, for comparison with other libraries; by default the
-    # checkpoint's own (`Decoding.rule`).
-    rule: BeamRule
-    # Called with (step, most steps) within each batch, step 0 while the source is read; may raise
-    # to stop.
+    allow_unknown: bool  # allow `<unk>` in the output; False by default
+    rule: BeamRule  # scoring and stopping; by default the checkpoint's (`Decoding.rule`)
+    # Called with (step, most steps) in each batch, step 0 for the encoder; may raise to stop.
     progress: Progress | None
 
 
 class RecordOptions(SearchOptions, total=False):
-    """Optional keyword arguments of what records."""
+    """Optional keyword arguments of recording methods."""
 
     maps: bool  # record attention; True by default
-    # "hidden", "heads" and "value_norms" (`transformer.trace.records.States`): values of one more
-    # pass over the tokens; none by default.
+    # "hidden", "heads", "value_norms" (`transformer.trace.records.States`), from one more pass.
     states: str | Iterable[str]
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The checked settings of a search, or of a pass over given translations."""
+    """Checked settings of a search, or of a pass over targets; see `SearchOptions`."""
 
-    settings: SearchSettings  # of the search
-    reader: Reader  # checks lengths
-    forced: list[int]  # ids that translations begin with
-    max_length: int | None  # see `SearchOptions`
-    progress: Progress | None  # see `SearchOptions`
-    maps: bool = True  # whether a record holds attention
-    states: tuple[StateName, ...] = ()  # what else it holds
+    settings: SearchSettings
+    reader: Reader
+    forced: list[int]  # first ids of all translations
+    max_length: int | None
+    progress: Progress | None
+    maps: bool = True
+    states: tuple[StateName, ...] = ()
 
     def limit(self, source: Source) -> int:
-        """Return the longest translation of a source, both including `</s>` (`Reader.limit`)."""
+        """Return the longest translation of a source; see `Reader.limit`."""
         return self.reader.limit(len(source.ids), self.max_length, self.forced)
 
     def read(
         self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None
     ) -> tuple[list[Source], list[list[int]] | None]:
-        """Read sentences to record, none of them blank, and their targets if there are any."""
+        """Read sentences, which must not be blank, and their targets, if any."""
         sources = self.reader.sources(sentences, blank=False)
         if targets is None:
             return sources, None
@@ -79,9 +73,9 @@ class SearchRequest:
         return sources, self.reader.targets(targets, len(sources))
 
     def record_bytes(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> int:
-        """Return the most bytes that records of these sentences could take.
+        """Return an upper bound on the bytes of records.
 
-        Args: targets: translations that are given, each with `</s>`; None if they are searched for.
+        Args: targets: translations ending in `</s>`; None for a search.
         """
         config, total = self.reader.config, 0
         stacks = [*config.head_shapes.values()][:2]
@@ -105,7 +99,7 @@ class SearchRequest:
         return total
 
     def check_record(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> None:
-        """Raise `InputError` for records that together could exceed `MAX_RECORD_BYTES`."""
+        """Raise `InputError` if records could exceed `MAX_RECORD_BYTES`."""
         if (n_bytes := self.record_bytes(sources, targets)) > MAX_RECORD_BYTES:
             searched = targets is None
             beam = f"beam size {self.settings.beam_size} over " if searched else ""
@@ -119,21 +113,17 @@ class SearchRequest:
 
 
 def search_request(
-    reader: Reader,
-    beam_size: int,
-    alpha: float,
-    options: SearchOptions | RecordOptions,
-    *,
-    top_k: int | None = None,
-) -> SearchRequest:
-    """Check the settings of a search.
+    reader: Reader, beam_size: int, alpha: float, options: SearchOptions | RecordOptions, *, top_k:
+    int | None = None,
+) -> SearchRequest:  # fmt: skip
+    """Check search settings.
 
     Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
-    Without a record, a search may stop once the best hypothesis is certain.
+    A search without a record may stop once the best hypothesis is certain.
 
-    Args: top_k: alternatives to record a step; None records nothing.
+    Args: top_k: alternatives to record per step; None records nothing.
 
-    Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
+    Raises: `InputError` for a bad value, `TypeError` for an unknown option.
     """
     refuse_unknown(options, SearchOptions if top_k is None else RecordOptions)
     states, maps = options.get("states", ()), bool(options.get("maps", True))
@@ -172,23 +162,23 @@ def search_request(
 
 
 def refuse_unknown(options: Mapping[str, object], known: type = SearchOptions) -> None:
-    """Raise `TypeError` for an option that is none of `known`."""
+    """Raise `TypeError` for an option that is not a key of `known`."""
     if unknown := options.keys() - known.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 
 
 def never_generated(config: ModelConfig) -> set[int]:
-    """Return the ids that are never generated: padding, `<s>`, and the config's suppressed ids."""
+    """Return the ids that are never generated: padding, `<s>` and suppressed ids."""
     return {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
 
 
 def excluded(config: ModelConfig) -> tuple[int, ...]:
-    """Return the ids that get no probability, ascending."""
+    """Return the ids without probability, ascending."""
     return tuple(sorted(never_generated(config))) if config.renormalise else ()
 
 
 def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], None]:
-    """Return a callback that reports one more of `n_layers` layers as begun."""
+    """Return a callback that reports the start of the next of `n_layers` layers."""
     begun = itertools.count(1)
 
     def begin() -> None:
@@ -200,28 +190,24 @@ def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], Non
 
 Result = TypeVar("Result")
 
-#: Most rows times source tokens in a batch, and numbers in the logits of one pass over targets.
+#: Most rows times source tokens in a batch, and most logits in one pass over targets.
 BATCH_TOKENS, MOST_LOGITS = 6_000, 16_000_000
 
 
 def by_batches(
-    lengths: Sequence[int],
-    n_rows: int,
-    run: Callable[[list[int]], Sequence[Result]],
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    blank: Result | None = None,
-) -> list[Result]:
-    """Run sentences of similar length together, longest first; return the results in order.
+    lengths: Sequence[int], n_rows: int, run: Callable[[list[int]], Sequence[Result]], progress:
+    Callable[[int, int], None] | None = None, *, blank: Result | None = None,
+) -> list[Result]:  # fmt: skip
+    """Run sentences of similar length together and return their results in order.
 
-    The longest come first so that a batch that is too large for the machine fails at once.
+    The longest sentences come first, so that a batch too large for the machine fails at once.
 
     Args:
-        lengths: of the sentences, in tokens.
-        n_rows: rows of a batch for each sentence.
-        run: returns one result for each of the sentences whose indices it is given.
-        progress: called with (sentences done, sentences in all) after each batch.
-        blank: the result of a sentence without tokens, which is not run.
+        lengths: sentence lengths in tokens.
+        n_rows: batch rows per sentence.
+        run: takes sentence indices and returns one result for each.
+        progress: called with (sentences done, all sentences) after each batch.
+        blank: result of sentences without tokens, which are not run.
     """
     results = {index: blank for index, length in enumerate(lengths) if not length}
     batches: list[list[int]] = []

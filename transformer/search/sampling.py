@@ -1,14 +1,14 @@
-"""Sampling the next token, with temperature, top-k and nucleus.
+"""Sampling of the next token with temperature, top-k and nucleus.
 
-The model's distribution is changed in this order: suppressed tokens are removed, the logits are
-divided by the temperature, all but the `top_k` most probable tokens are removed, and then all but
-the nucleus, the smallest set of most probable tokens with a probability of `top_p` (Holtzman et al.
-2020, section 3.1). The rest is renormalised.
+The model's distribution changes in this order: suppressed tokens are removed, logits are divided by
+the temperature, then only the `top_k` most probable tokens remain, and of these the nucleus, the
+smallest set of most probable tokens with a probability of `top_p` (Holtzman et al. 2020, section
+3.1). The rest is renormalised.
 
-Every token of the vocabulary gets a number u of its own, and the token with the largest
-probability / -log(u) is taken: each is taken as often as its probability says (the exponential form
-of the Gumbel-max trick). Batches, executions and devices compute logits that differ in the last
-digits; the token is then another one only where the two largest quotients agree to as many digits.
+All tokens of the vocabulary get a random number u, and the token with the largest probability /
+-log(u) is taken (the exponential form of the Gumbel-max trick). Batches, executions and devices
+compute logits that differ in the last digits, which changes the token only if the two largest
+quotients agree to as many digits.
 
 Departure: the paper decodes by beam search only (section 6.1).
 """
@@ -28,16 +28,15 @@ MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings of sampling.
+    """Sampling settings.
 
-    Raises: `InputError` saying what is wrong, which value, and what is allowed.
+    Raises: `InputError` that names the setting, its value and the allowed values.
     """
 
-    # Above 0; 1 is the model's own distribution, the limit 0 greedy decoding.
-    temperature: float = 1.0
-    top_k: int = 0  # number of tokens kept; 0 is all
-    top_p: float = 1.0  # probability of the nucleus, above 0; 1 is all
-    seed: int = 0  # the same seed gives the same translation, alone and in any batch
+    temperature: float = 1.0  # above 0; 1 is the model's distribution, the limit 0 is greedy
+    top_k: int = 0  # number of tokens; 0 for all
+    top_p: float = 1.0  # probability of the nucleus, above 0; 1 for all tokens
+    seed: int = 0  # one seed gives one translation, alone and in any batch
 
     def __post_init__(self) -> None:
         checked_number("temperature", self.temperature, MAX_TEMPERATURE, positive=True)
@@ -50,9 +49,9 @@ class Sampling:
 class Drawn:
     """One sampled token."""
 
-    token: int  # its id
-    log_prob: float  # under the model's own distribution
-    allowed: NDArray[np.int64]  # [n] ids that were possible, most probable first
+    token: int  # token id
+    log_prob: float  # under the model's distribution
+    allowed: NDArray[np.int64]  # [n] possible ids, most probable first
 
 
 def draw(
@@ -60,20 +59,20 @@ def draw(
 ) -> Drawn:
     """Sample the next token.
 
-    The random numbers depend on seed, step and token id only: number `id` of
-    `default_rng([seed, step]).random(V)`. So a translation continued from one of its own prefixes
-    ends as before, and a sentence does not depend on the others in its batch.
+    Random numbers depend on seed, step and token id only: number `id` of
+    `default_rng([seed, step]).random(V)`. So a translation does not change if its own prefix is
+    forced, or if its batch does.
 
     Args:
         log_probs: [V], the model's log-probabilities in nats, -inf allowed.
-        step: 0 for the first token.
+        step: 0-based step.
         suppressed: ids that are never sampled.
 
     Raises: `ValueError` if no token is left.
     """
     allowed, probabilities = distribution(log_probs, sampling, suppressed)
     numbers = np.random.default_rng([sampling.seed, step]).random(len(log_probs))
-    with np.errstate(divide="ignore"):  # a number of 0 is as good as never taken
+    with np.errstate(divide="ignore"):  # u may be 0
         token = int(allowed[np.argmax(probabilities / -np.log(numbers[allowed]))])
     return Drawn(token, float(log_probs[token]), allowed)
 
@@ -81,9 +80,9 @@ def draw(
 def distribution(
     log_probs: NDArray[np.floating], sampling: Sampling, suppressed: Sequence[int] = ()
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the ids to sample from, most probable first, and their probabilities.
+    """Return the ids to sample from, most probable first, and their probabilities; see `draw`.
 
-    Args: see `draw`. Among equally probable tokens the smaller id comes first.
+    Equally probable tokens are in the order of their ids.
     """
     scores = log_probs.astype(np.float64)
     scores[list(suppressed)] = -np.inf
@@ -93,7 +92,7 @@ def distribution(
         raise ValueError("no token is left to draw from")
     if sampling.top_k:
         order = order[: sampling.top_k]
-    # The largest is 0, so that no temperature overflows.
+    # Relative to the largest score, so that no temperature overflows.
     with np.errstate(over="ignore"):
         odds = np.exp((scores[order] - scores[order[0]]) / sampling.temperature)
     if sampling.top_p < 1:

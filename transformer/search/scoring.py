@@ -1,4 +1,4 @@
-"""The best next tokens of every row, from logits; a grammar may rule tokens out."""
+"""The best next tokens of all rows, from logits and an optional grammar."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LONG_ROW, GROUP = 2_000, 32
 
 @dataclass(frozen=True, eq=False)
 class Continuations:
-    """The best next tokens of every row, on the CPU. K' = candidates + suppressed, at most V."""
+    """The best next tokens of all rows, on the CPU. K' = candidates + suppressed, at most V."""
 
     ids: list[list[int]]  # [R][K']
     log_probs: list[list[float]]
     forced: list[float]  # [R], log-probability of the prefix's token
-    drawn: list[Drawn] | None = None  # [R], the sampled tokens; None unless sampling
-    # None unless recording:
+    drawn: list[Drawn] | None = None  # [R], sampled tokens
+    # Only for records:
     top_ids: Ints | None = None  # [R, K]
     top_log_probs: Floats | None = None  # [R, K]
     entropy: Floats | None = None  # [R]
@@ -47,23 +47,19 @@ def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
 
 
 def score(
-    logits: Tensor | Iterable[Tensor],
-    settings: SearchSettings,
-    step: int = 0,
-    forced: Sequence[int] | None = None,
-    decoder_self: Tensor | None = None,
-    cross: Tensor | None = None,
-) -> Continuations:
+    logits: Tensor | Iterable[Tensor], settings: SearchSettings, step: int = 0, forced:
+    Sequence[int] | None = None, decoder_self: Tensor | None = None, cross: Tensor | None = None,
+) -> Continuations:  # fmt: skip
     """Normalise logits and copy the needed values to the CPU.
 
     Args:
-        logits: [R, V], or an iterator over blocks of its rows: a block that is still in the
-            processor's caches is normalised several times faster.
-        step: 0 for the first token.
-        forced: [R], a token per row whose log-probability is needed, or None.
-        decoder_self, cross: [Ld, R, H, n] weights to record, or None.
+        logits: [R, V], or an iterator over blocks of rows: a block in the processor's caches is
+            normalised several times faster.
+        step: 0-based step.
+        forced: [R], tokens whose log-probability is needed.
+        decoder_self, cross: [Ld, R, H, n], weights to record.
 
-    Raises: `FloatingPointError` if a row's logits are not numbers.
+    Raises: `FloatingPointError` if a row's logits are NaN.
     """
     blocks = [logits] if isinstance(logits, Tensor) else logits
     parts, first = [], 0
@@ -78,10 +74,10 @@ def score(
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the largest scores of every row [R, V], best first, and their ids: both [R, count].
+    """Return the largest scores of all rows [R, V], best first, and their ids: both [R, count].
 
-    In long rows only the groups with the largest maxima are searched, which hold the best.
-    A `count` above V counts as V.
+    Long rows are searched only in the groups with the largest maxima, which contain the best
+    scores. A `count` above V is V.
     """
     n_rows, size = scores.shape
     count = min(count, size)
@@ -101,7 +97,7 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def entropy_nats(log_probs: Tensor) -> Tensor:
     """Return the entropy of each distribution in nats. Shapes: [..., V] to [...]."""
-    # Bounded, so that a probability of 0 adds 0 and not 0 times infinity.
+    # Bounded, so that a probability of 0 adds 0 instead of NaN.
     entropy: Tensor = -torch.linalg.vecdot(log_probs.exp(), log_probs.clamp_min(-1e4))
     return entropy
 
@@ -116,7 +112,7 @@ def _score_block(
     values, ids = best(logits, max(n_chosen, n_shown))  # [r, K'], at most V
     largest = values[:, :1]
     probabilities = logits.softmax(1)
-    # Log of the softmax denominator, relative to the largest logit: exact for likely tokens.
+    # Log of the softmax denominator relative to the largest logit: exact for likely tokens.
     spread = -probabilities.gather(1, ids[:, :1]).log()  # [r, 1]
     values = values - largest - spread
     log_probs: list[list[float]] = values[:, :n_chosen].tolist()
@@ -126,18 +122,18 @@ def _score_block(
     if settings.sampling is not None:
         rows = normalised(logits).float().cpu().numpy()
         drawn = [draw(row, settings.sampling, step, settings.suppressed) for row in rows]
-    given = [math.nan] * len(logits)
+    forced_log_probs = [math.nan] * len(logits)
     if forced is not None:
         at = torch.tensor(forced, device=logits.device)
-        given = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
-    found = Continuations(ids[:, :n_chosen].tolist(), log_probs, given, drawn)
+        forced_log_probs = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
+    continuations = Continuations(ids[:, :n_chosen].tolist(), log_probs, forced_log_probs, drawn)
     if not n_shown:
-        return found
+        return continuations
     # -sum p log p, where log p is the logit less `largest` and `spread`. A probability of 0 adds 0.
     below = (logits - largest).clamp_min_(-1e4)
     entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
     return dataclasses.replace(
-        found,
+        continuations,
         top_ids=ids[:, :n_shown].cpu().numpy(),
         top_log_probs=values[:, :n_shown].float().cpu().numpy(),
         entropy=entropy.float().cpu().numpy(),
@@ -156,18 +152,17 @@ def _joined(parts: Sequence[Continuations]) -> Continuations:
 
 
 def _by_row(weights: Tensor | None) -> Floats | None:
-    """Convert [L, R, H, n] on any device to [R, L, H, n] in NumPy."""
-    if weights is None:
-        return None
-    array: Floats = weights.transpose(0, 1).float().cpu().numpy()
+    array: Floats | None = (
+        None if weights is None else weights.transpose(0, 1).float().cpu().numpy()
+    )
     return array
 
 
 class Grammar(Protocol):
     """The tokens that may follow in the output of one sentence.
 
-    A state is anything but None, which stands for "no rule applies any more", such as after a
-    forced prefix that the grammar does not know.
+    A state is any object. None means that no rule applies, such as after a forced prefix outside
+    the grammar.
     """
 
     def start(self) -> object:
@@ -177,20 +172,20 @@ class Grammar(Protocol):
         """Return the state after one more token."""
 
     def allowed(self, state: object) -> Bools:
-        """Return which tokens may follow a state, [V]; at least one of them may."""
+        """Return a mask [V] of the tokens that may follow a state, at least one."""
 
 
 def masked(logits: Tensor | Iterable[Tensor], allowed: Sequence[Bools | None]) -> Iterator[Tensor]:
-    """Yield blocks of logits [r, V] in which the tokens that may not follow are -inf.
+    """Yield blocks of logits [r, V] with -inf for forbidden tokens.
 
-    Args: allowed: for every row what may follow; None allows all.
+    Args: allowed: token masks of all rows; None allows all tokens.
     """
     first = 0
     for block in [logits] if isinstance(logits, Tensor) else logits:
         rows = allowed[first : first + len(block)]
         first += len(block)
-        kept = torch.ones(block.shape, dtype=torch.bool)
-        for row, each in zip(kept, rows, strict=True):
-            if each is not None:
-                row.copy_(torch.from_numpy(each))
-        yield block.masked_fill(~kept.to(block.device), -torch.inf)
+        may_follow = torch.ones(block.shape, dtype=torch.bool)
+        for row, tokens in zip(may_follow, rows, strict=True):
+            if tokens is not None:
+                row.copy_(torch.from_numpy(tokens))
+        yield block.masked_fill(~may_follow.to(block.device), -torch.inf)

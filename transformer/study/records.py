@@ -48,7 +48,7 @@ SCHEMA = 1
 FOLDER, FILE = "studies", "study.json"
 _SENTENCES = "sentences.json"
 #: Largest JSON of a study, in bytes.
-_MOST_JSON = 512 << 20
+_MOST_JSON, _MOST_VALUES = 512 << 20, 10_000_000
 
 #: What a role is measured against: nothing, dependencies, or coreference.
 Needs = Literal["text", "dependencies", "coreference"]
@@ -227,7 +227,7 @@ class Study:
             study = cls(**about, scores={})
             _check_study(study)
             path = folder / _SENTENCES
-            kept = json_object(path, _MOST_JSON)
+            kept = json_object(path, _MOST_JSON, _MOST_VALUES)
             sentences, starts = tuple(map(Sentence.of, kept["sentences"])), kept["starts"]
             _check_sentences(study, sentences, starts)
             path = folder / "scores.npz"

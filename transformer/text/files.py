@@ -1,12 +1,12 @@
-"""Read the tokenizer of a checkpoint from its files (see `transformer.text.layout`)."""
+"""Read a checkpoint's tokenizer from its files (see `transformer.text.layout`)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, parse_json
 from transformer.text.layout import (
     BY_MODEL,
     SOURCE_FILES,
@@ -23,13 +23,13 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError
 def read_tokenizer(
     files: Iterable[str], read: Callable[[str], bytes], config: ModelConfig
 ) -> Tokenizer:
-    """Read the tokenizer of a checkpoint.
+    """Read a checkpoint's tokenizer.
 
     Args:
         files: names of the files present.
-        read: returns the bytes of one of `TOKENIZER_FILES`.
+        read: returns the content of one of `TOKENIZER_FILES`.
 
-    Raises: `TokenizerError`, its message starting with the name of the file at fault.
+    Raises: `TokenizerError`, its message starting with the file's name.
     """
     files = set(files)
 
@@ -37,7 +37,7 @@ def read_tokenizer(
         model, table, rules = names
         with blaming(table):
             pieces = _json(read(table))
-            if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
+            if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
                 raise TokenizerError("expected a JSON list of pieces")
             if len(pieces) != size:  # checked before parsing, which takes memory and time
                 raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
@@ -62,7 +62,7 @@ def read_tokenizer(
     target = None
     if files & set(TARGET_FILES):
         pairs = zip(TARGET_FILES, SOURCE_FILES, strict=True)
-        names = [theirs if theirs in files else shared for theirs, shared in pairs]
+        names = [own if own in files else shared for own, shared in pairs]
         target = side(names, config.target_vocab_size)
     return side(SOURCE_FILES, config.vocab_size, target)
 
@@ -76,9 +76,8 @@ def blaming(name: str) -> Iterator[None]:
         raise TokenizerError(f"{name}: {error}") from None
 
 
-def _json(data: bytes) -> object:
+def _json(data: bytes) -> Any:
     try:
-        values: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        return parse_json(data)
+    except ValueError as error:
         raise TokenizerError(f"not valid JSON: {error}") from None
-    return values

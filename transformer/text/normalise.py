@@ -1,7 +1,7 @@
 """Text preparation before segmentation, and its reversal after decoding.
 
-Models trained elsewhere often saw lower-cased text, or text tokenised by the Moses scripts:
-punctuation separated by spaces, quotation marks and apostrophes escaped as in XML.
+Many models from elsewhere were trained on lower-cased text, or on text tokenised by the Moses
+scripts: punctuation separated by spaces, quotation marks and apostrophes escaped as in XML.
 """
 
 from __future__ import annotations
@@ -17,41 +17,40 @@ from typing import Any
 
 from transformer.text.tokenizer import TokenizerError
 
-#: A language code of Moses; nothing else may become part of a file name.
+#: A Moses language code; nothing else may become part of a file name.
 LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)
 
-#: Straight quotes for curly ones, which NFKC leaves alone.
+#: Straight quotes for curly ones, which NFKC does not change.
 _QUOTES = str.maketrans({"\u2019": "'", "\u201c": '"', "\u201d": '"'})
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Steps applied to text, in this order."""
+    """Preparation steps, applied in this order."""
 
-    # NFKC, straight quotes, no space before `? ! , . :`; the last also in `undo`.
+    # NFKC, straight quotes, no space before `? ! , . :`; `undo` also removes these spaces.
     normalise: bool = False
     normalise_punctuation: bool = False  # also by the Moses rules
-    moses: str | None = None  # language whose rules separate words and punctuation, or None
+    moses: str | None = None  # language for the Moses rules on words and punctuation, or None
     dash_splits: bool = False  # also split words at hyphens, written `@-@`
     escape: bool = True  # write `& | < > ' " [ ]` as XML and Moses do
-    lowercase: bool = False  # convert to lower case
+    lowercase: bool = False
 
     def __post_init__(self) -> None:
         for name in ("normalise", "normalise_punctuation", "dash_splits", "escape", "lowercase"):
             if not isinstance(getattr(self, name), bool):
                 raise TokenizerError(f"{name}={getattr(self, name)!r} is not true or false")
-        if self.moses is not None and not (
-            isinstance(self.moses, str) and LANGUAGE.fullmatch(self.moses)
-        ):
+        if self.moses is None:
+            return
+        if not isinstance(self.moses, str) or not LANGUAGE.fullmatch(self.moses):
             raise TokenizerError(f"moses={self.moses!r} is not a language such as 'en'")
-        if self.moses is not None and importlib.util.find_spec("sacremoses") is None:
+        if importlib.util.find_spec("sacremoses") is None:
             raise TokenizerError("needs sacremoses: pip install .[evaluate]")
 
     def __call__(self, text: str) -> str:
-        """Prepare a text; without any step it stays as it is."""
+        """Prepare a text; by default it stays unchanged."""
         if self.normalise:
-            text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
-            text = _closed_up(text)
+            text = _closed_up(unicodedata.normalize("NFKC", text).translate(_QUOTES))
         if self.moses is not None and text:
             if self.normalise_punctuation:
                 text = _moses("PunctNormalizer", self.moses).normalize(text)
@@ -61,26 +60,22 @@ class Preparation:
         return text.lower() if self.lowercase else text
 
     def undo(self, text: str) -> str:
-        """Reverse the preparation in a decoded line."""
+        """Reverse the preparation in decoded text."""
         if self.moses is not None and text:
             text = _moses("Detokenizer", self.moses).detokenize(text.split())
         return _closed_up(text) if self.normalise else text
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults, for JSON."""
-        nothing = Preparation()
-        return {
-            name: value
-            for name, value in dataclasses.asdict(self).items()
-            if value != getattr(nothing, name)
-        }
+        values, defaults = dataclasses.asdict(self), dataclasses.asdict(Preparation())
+        return {name: value for name, value in values.items() if value != defaults[name]}
 
     @classmethod
     def of(cls, settings: object) -> Preparation:
-        """Parse the result of `settings`. Raises `TokenizerError` on anything else."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(settings, Mapping) or not known.issuperset(settings):
-            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(known))}")
+        """Parse the result of `settings`. Raises `TokenizerError` for anything else."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(settings, Mapping) or not names.issuperset(settings):
+            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(names))}")
         return cls(**settings)
 
 
@@ -90,7 +85,7 @@ def _closed_up(text: str) -> str:
     return re.sub(r" ([?!,.:])", r"\1", text).strip()
 
 
-# Cached: construction reads abbreviation lists and compiles many expressions; none has state.
+# Cached: construction reads abbreviation lists and compiles expressions. Tools have no state.
 @lru_cache(maxsize=24)
 def _moses(tool: str, language: str) -> Any:
     return getattr(importlib.import_module("sacremoses"), f"Moses{tool}")(lang=language)

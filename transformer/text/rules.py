@@ -1,12 +1,11 @@
 """Tokenizers without SentencePiece: byte-pair merges from a codes file, words, characters.
 
-Their vocabularies mark a piece that does not end its word (`fro@@ g`). Everywhere else in this
-project the start of a word is marked (`▁fro g`), so pieces are displayed that way; `pieces` keeps
-the spelling of the vocabulary.
+Their vocabularies mark a piece that does not end its word (`fro@@ g`). This project marks the start
+of a word (`▁fro g`), and displays pieces that way; `pieces` keeps the vocabulary's spelling.
 
 A codes file, as written by subword-nmt and fastBPE, lists pairs of symbols in the order in which
-they were learned; the last symbol of a word is marked `</w>`. A word is segmented by merging all
-occurrences of the pair listed first, until no listed pair is left (Sennrich et al. 2016).
+they were learned; a word's last symbol is marked `</w>`. To segment a word, all occurrences of its
+first listed pair are merged, until it has no listed pair (Sennrich et al. 2016).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
 from transformer.config import ModelConfig
+from transformer.text.limits import MAX_PIECES
 from transformer.text.marks import visible
 from transformer.text.normalise import Preparation
 from transformer.text.table import Marks, Numbered
@@ -26,7 +26,7 @@ Unit = Literal["merges", "word", "char"]
 
 
 class RuleTokenizer(Numbered):
-    """Tokenizer that splits at spaces, and words by merges; or into characters."""
+    """Tokenizer that splits at spaces, then words by merges; or into characters."""
 
     def __init__(
         self,
@@ -42,16 +42,16 @@ class RuleTokenizer(Numbered):
         within: bool = False,
         marks: Marks = Marks(),  # noqa: B008
     ) -> None:
-        """Combine rules with a table of pieces, in the order of their ids.
+        """Combine rules with a table of pieces in id order.
 
         Args:
-            unit: "merges" segments words, "word" splits at spaces only, "char" everywhere.
+            unit: "merges" segments words, "word" splits only at spaces, "char" everywhere.
             config: defines the special ids.
-            target: the tokenizer of the target side, if it has its own.
+            target: the target side's tokenizer, if it has its own.
             preparation: applied to text before segmentation.
             merges, end_apart: see `Merges`.
-            joint: suffix of a piece that does not end its word; "" for no mark.
-                Default "@@" for merges, else "". With "word" the text already has marks.
+            joint: suffix of pieces that do not end a word, or "" for none; default "@@" for merges,
+                else "". With "word", the text already has the suffixes.
             within: undo merges whose result is not in the vocabulary.
             marks: pieces that are not text.
 
@@ -62,8 +62,8 @@ class RuleTokenizer(Numbered):
             raise TokenizerError("a piece that does not end its word needs a mark")
         self._unit, self._joint, self._within = unit, joint, within
         self._number(table, config, target, preparation, marks)
-        known = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
-        self._merges = Merges(merges, end_apart=end_apart, known=known, joint=joint)
+        words = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
+        self._merges = Merges(merges, end_apart=end_apart, known=words, joint=joint)
         self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()
@@ -71,26 +71,20 @@ class RuleTokenizer(Numbered):
 
     @classmethod
     def of(
-        cls,
-        settings: Mapping[str, Any],
-        table: Sequence[str],
-        config: ModelConfig,
+        cls, settings: Mapping[str, Any], table: Sequence[str], config: ModelConfig,
         target: Numbered | None = None,
-    ) -> RuleTokenizer:
+    ) -> RuleTokenizer:  # fmt: skip
         """Build from the result of `settings`. Raises `TokenizerError` naming an invalid one."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])
         preparation, marks = Preparation.of(values.pop("preparation", {})), Marks.taken(values)
         if unit not in get_args(Unit):
             raise TokenizerError(f"unit={unit!r} is not one of: {', '.join(get_args(Unit))}")
-        if not isinstance(pairs, list) or not all(
-            isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) for p in pair)
-            for pair in pairs
-        ):
+        if not isinstance(pairs, list) or not all(map(_is_pair, pairs)):
             raise TokenizerError("merges are pairs of texts")
         for name, kind in (("end_apart", bool), ("within", bool), ("joint", str)):
             if not isinstance(values.get(name, kind()), kind):
-                raise TokenizerError(f"{name}={values[name]!r} is not as it has to be")
+                raise TokenizerError(f"{name}={values[name]!r} should be of type {kind.__name__}")
         if unknown := values.keys() - {"end_apart", "within", "joint"}:
             raise TokenizerError(f"unknown setting {min(unknown)!r}")
         merges = [cast(Pair, tuple(pair)) for pair in pairs]
@@ -103,46 +97,43 @@ class RuleTokenizer(Numbered):
         if self._joint:
             rules["joint"] = self._joint
         if self._unit == "merges":
-            rules |= {
-                "end_apart": self._merges.end_apart,
-                "within": self._within,
-                "merges": [list(pair) for pair in self._merges.pairs],
-            }
+            pairs = [list(pair) for pair in self._merges.pairs]
+            rules |= {"end_apart": self._merges.end_apart, "within": self._within, "merges": pairs}
         return rules
 
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `prepared`; pieces are in display form."""
-        found: list[tuple[str, str]] = []  # in vocabulary form, in display form
+        written, shown = list[str](), list[str]()
         if self._unit == "char":
-            found = [(each, visible(each)) for each in self.normalize(text)]
+            written = [*self.normalize(text)]
+            shown = [*map(visible, written)]
         else:
             starts = True
             for word in self.prepared(text).split():
                 *before, last = self._merges.cut(word) if self._unit == "merges" else (word,)
-                written = [*(piece + self._joint for piece in before), last]
-                for each in written:
-                    found.append((each, self._as_shown(each, starts)))
-                    starts = not self._is_open(each)
-        ids = tuple(self.piece_to_id(piece) for piece, _ in found)
+                for piece in (*(piece + self._joint for piece in before), last):
+                    written.append(piece)
+                    shown.append(self._as_shown(piece, starts))
+                    starts = not self._is_open(piece)
+        ids = tuple(map(self.piece_to_id, written))
         return Tokenized(
-            pieces=tuple(shown for _, shown in found),
+            pieces=tuple(shown),
             ids=ids,
-            surfaces=tuple(shown.replace("▁", " ").strip() for _, shown in found),
+            surfaces=tuple(piece.replace("▁", " ").strip() for piece in shown),
             unknown=tuple(at for at, index in enumerate(ids) if index == self.unk_id),
         )
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
-        """See `Tokenizer.shown`; whether a piece starts a word depends on the one before it."""
-        pieces, starts = [], after is None or not self._goes_on(after)
+        """See `Tokenizer.shown`; a piece may start a word, depending on the piece before it."""
+        pieces, starts = [], after is None or not self._continues(after)
         for index in ids:
             piece = self.pieces[index]
             special = index in self._special or self._unit == "char"
             pieces.append(piece if special else self._as_shown(piece, starts))
-            starts = not self._goes_on(index)
+            starts = not self._continues(index)
         return tuple(pieces)
 
-    def _goes_on(self, index: int) -> bool:
-        """Return whether the word of this piece continues after it."""
+    def _continues(self, index: int) -> bool:
         return index not in self._special and self._is_open(self.pieces[index])
 
     def _is_open(self, piece: str) -> bool:
@@ -153,7 +144,7 @@ class RuleTokenizer(Numbered):
         return f"▁{plain}" if starts else plain
 
     def _check_merges(self) -> None:
-        """Refuse merges that rarely produce pieces in the table."""
+        """Refuse merges that rarely produce pieces of the table."""
         merged = {
             joined.removesuffix(END) if joined.endswith(END) else joined + self._joint
             for joined in map("".join, self._merges.pairs)
@@ -167,24 +158,25 @@ class RuleTokenizer(Numbered):
             )
 
     def prepared(self, text: str) -> str:
-        """Return prepared text as one line, with single spaces between words."""
+        """Return prepared text as one line, words separated by single spaces."""
         return " ".join(super().prepared(text).split())
 
     def normalize(self, text: str) -> str:
-        """Return the text before segmentation: prepared, spaces written as `▁`."""
+        """Return the prepared text before segmentation, with `▁` for spaces."""
         prepared = self.prepared(text)
         if self._unit == "char" or not prepared:
             return prepared.replace(" ", "▁")
-        marked = self._unit == "word"  # the text was typed with its marks
-        return "▁" + (self._closed(prepared) if marked else prepared).replace(" ", "▁")
+        # With "word", the text was typed with its suffixes.
+        text = self._closed(prepared) if self._unit == "word" else prepared
+        return "▁" + text.replace(" ", "▁")
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
-        """Minus the index in the vocabulary, which is usually sorted by frequency."""
+        """Negative index in the vocabulary, which is usually sorted by frequency."""
         return tuple(0.0 if i in self._special else -float(i) for i in range(len(self.pieces)))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of a token sequence, without special tokens except the unknown one."""
+        """Return the text of a token sequence, without special tokens except unknown ones."""
         kept = self._kept(ids)
         if self._unit == "char":
             return self.preparation.undo("".join(kept).replace("▁", " ").strip())
@@ -194,13 +186,16 @@ class RuleTokenizer(Numbered):
         return f"{text} ".replace(f"{self._joint} ", "").rstrip() if self._joint else text
 
 
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(s, str) for s in pair)
+
+
 #: The end-of-word mark.
 END = "</w>"
-#: Longer words are split into characters: merging takes time quadratic in the length.
+#: Longer words are split into characters: merging takes quadratic time.
 LONGEST_WORD = 1_000
-
-#: Characters of the longest word whose pieces are remembered.
-_REMEMBERED = 100
+#: Longest word whose pieces are cached, in characters.
+_CACHED = 100
 
 Pair = tuple[str, str]
 
@@ -209,20 +204,16 @@ class Merges:
     """Ordered merges, applied to one word at a time."""
 
     def __init__(
-        self,
-        pairs: Sequence[Pair],
-        *,
-        end_apart: bool = False,
-        known: Collection[str] = (),
+        self, pairs: Sequence[Pair], *, end_apart: bool = False, known: Collection[str] = (),
         joint: str = "@@",
-    ) -> None:
-        """Take the pairs in order; of duplicates, the first counts.
+    ) -> None:  # fmt: skip
+        """Store the pairs in order; the first of duplicates counts.
 
         Args:
             end_apart: the end-of-word mark starts as a separate symbol (codes files without a
                 version), not as part of the last character.
-            known: if given, merges into pieces outside it are undone. Pieces in it that do not end
-                a word carry the suffix `joint`.
+            known: merges into other pieces are undone, unless it is empty. Its pieces that do not
+                end a word carry the suffix `joint`.
         """
         self.pairs, self.end_apart, self.joint = tuple(pairs), end_apart, joint
         self._rank: dict[Pair, int] = {}
@@ -234,8 +225,8 @@ class Merges:
         self._cut = lru_cache(maxsize=20_000)(self._apply)
 
     def cut(self, word: str) -> tuple[str, ...]:
-        """Return the pieces of a word, without marks."""
-        return self._cut(word) if len(word) <= _REMEMBERED else self._apply(word)
+        """Return a word's pieces, without marks."""
+        return self._cut(word) if len(word) <= _CACHED else self._apply(word)
 
     def _apply(self, word: str) -> tuple[str, ...]:
         if len(word) < 2 or len(word) > LONGEST_WORD:
@@ -248,26 +239,22 @@ class Merges:
             symbols = list(_merged(symbols, min(neighbours, key=self._rank.__getitem__)))
         *before, last = symbols
         pieces = (*before, last.removesuffix(END)) if last != END else tuple(before)
-        return tuple(self._taken_back(pieces)) if self._known else pieces
+        return tuple(self._split_unknown(pieces)) if self._known else pieces
 
-    def _taken_back(self, pieces: tuple[str, ...]) -> Iterator[str]:
-        """Undo merges until every piece is known, or is a single character."""
-        waiting = [
-            (piece, index == len(pieces) - 1) for index, piece in reversed([*enumerate(pieces)])
-        ]
+    def _split_unknown(self, pieces: tuple[str, ...]) -> Iterator[str]:
+        """Undo merges until every piece is known or a single character."""
+        waiting = [(pieces[-1], True), *((piece, False) for piece in pieces[-2::-1])]
         while waiting:
             piece, last = waiting.pop()
             parts = self._parts.get(piece + END if last else piece)
             if (piece if last else piece + self.joint) in self._known or parts is None:
                 yield piece
                 continue
-            left, right = parts
-            if last:
-                right = right.removesuffix(END)
+            left, right = parts[0], parts[1].removesuffix(END) if last else parts[1]
             if right:
                 waiting.append((right, last))
                 waiting.append((left, False))
-            else:  # only the mark was merged
+            else:  # the merge added only the mark
                 yield piece
 
 
@@ -283,26 +270,31 @@ def _merged(symbols: Sequence[str], pair: Pair) -> Iterator[str]:
 
 
 def read_codes(data: bytes) -> tuple[list[Pair], bool]:
-    """Parse a codes file: its pairs, and whether the end-of-word mark is a separate symbol.
+    """Parse a codes file into pairs, and whether the end-of-word mark is a separate symbol.
 
     subword-nmt writes a version line and two columns; fastBPE adds a column of counts.
 
-    Raises: `TokenizerError` naming a line that is in neither format.
+    Raises: `TokenizerError` naming a line that fits neither format.
     """
     try:
         lines = data.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
     except UnicodeDecodeError:
         raise TokenizerError("not UTF-8 text") from None
-    versioned = lines[0].startswith("#version:")
-    if versioned and lines[0].split(":")[1].strip() not in ("0.1", "0.2"):
-        raise TokenizerError(f"{lines[0]!r} is not version 0.1 or 0.2")
-    pairs: list[Pair] = []
-    columns = 0
-    for number, line in enumerate(lines[1:] if versioned else lines, 2 if versioned else 1):
+    if len(lines) > MAX_PIECES:
+        raise TokenizerError(f"more than {MAX_PIECES:,} lines")
+    version = ""
+    if lines[0].startswith("#version:"):
+        version = lines[0].split(":")[1].strip()
+        if version not in ("0.1", "0.2"):
+            raise TokenizerError(f"{lines[0]!r} is not version 0.1 or 0.2")
+    pairs, columns = list[Pair](), 0
+    for number, line in enumerate(lines, 1):
+        if number == 1 and version:
+            continue
         parts = line.strip(" ").split(" ")
         columns = columns or len(parts)
         counted = len(parts) == 3 and parts[2].isdigit()
         if len(parts) != columns or not (len(parts) == 2 or counted) or not all(parts):
             raise TokenizerError(f"line {number:,} is not a pair to merge: {line[:60]!r}")
         pairs.append((parts[0], parts[1]))
-    return pairs, columns == 2 and not (versioned and lines[0].split(":")[1].strip() == "0.2")
+    return pairs, columns == 2 and version != "0.2"

@@ -1,9 +1,8 @@
-"""Tokenizers with separate tables of ids: SentencePiece segments, the table numbers the pieces.
+"""Tokenizers with separate id tables: SentencePiece segments, and the table numbers the pieces.
 
-Models trained elsewhere often have one SentencePiece model for each language and a vocabulary,
-joint or one per side, whose order is unrelated to SentencePiece's own ids. A piece missing from
-the table is unknown, whatever its id in SentencePiece. `transformer.text.rules` has tokenizers
-with other segmentation rules.
+Models from elsewhere often have one SentencePiece model per language, and a joint or separate
+vocabulary whose order is unrelated to SentencePiece's ids. A piece missing from the table is
+unknown, whatever its SentencePiece id. `transformer.text.rules` has other segmentation rules.
 """
 
 from __future__ import annotations
@@ -26,31 +25,29 @@ from transformer.text.layout import (
     TARGET_TABLE_FILE,
     TOKENIZER_FILE,
 )
+from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
 
 MAX_ADDED = 2_000
-#: A language tag as in OPUS models; longer matches are text.
+#: A language tag of OPUS models; longer matches are text.
 _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Pieces that are not found by segmentation, or do not stand for text."""
+    """Pieces that segmentation does not find, or that do not stand for text."""
 
-    # Of languages. A tag at the start of a sentence is not followed by a space; tags are left out
-    # of decoded text.
+    # Language tags. No space follows a tag at the start of a sentence, and decoded text has none.
     tags: tuple[str, ...] = ()
-    separator: str = ""  # ends the prefix of a translation, which is also left out
-    added: tuple[str, ...] = ()  # found in the text before the rest of it is segmented
+    separator: str = ""  # ends a translation's prefix, which decoded text omits
+    added: tuple[str, ...] = ()  # found in the text before the rest is segmented
 
     def settings(self) -> dict[str, Any]:
         """Return the marks that are set, for JSON."""
-        given = {
-            "tags": list(self.tags), "separator": self.separator, "added": list(self.added),
-        }  # fmt: skip
-        return {name: value for name, value in given.items() if value}
+        values = {"tags": [*self.tags], "separator": self.separator, "added": [*self.added]}
+        return {name: value for name, value in values.items() if value}
 
     @classmethod
     def taken(cls, settings: dict[str, Any]) -> Marks:
@@ -58,22 +55,22 @@ class Marks:
         tags, separator = settings.pop("tags", []), settings.pop("separator", "")
         added = settings.pop("added", [])
         for pieces in (tags, added):
-            if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
-                raise TokenizerError("tags and added tokens are texts")
+            if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
+                raise TokenizerError("tags and added tokens should be lists of texts")
         if not isinstance(separator, str):
-            raise TokenizerError("the separator is a text")
+            raise TokenizerError("the separator should be a text")
         if len(added) > MAX_ADDED:  # each is looked for at every character
             raise TokenizerError(f"{len(added):,} added tokens; at most {MAX_ADDED:,}")
         return cls(tuple(tags), separator, tuple(filter(None, added)))
 
 
 class Numbered(Tokenizer):
-    """Base class of tokenizers whose ids come from a table; it also knows the target's tokenizer.
+    """Base class of tokenizers with an id table, which also know the target's tokenizer.
 
     Attributes:
         marks: pieces that are not text.
         preparation: applied to text before segmentation.
-        settings: everything needed to rebuild it, beside its model and table, for JSON.
+        settings: everything to rebuild it besides its model and table, for JSON.
     """
 
     preparation: Preparation
@@ -83,28 +80,25 @@ class Numbered(Tokenizer):
     _target: Numbered | None
 
     def _number(
-        self,
-        table: Sequence[str],
-        config: ModelConfig,
-        target: Numbered | None,
-        preparation: Preparation,
-        marks: Marks,
-    ) -> None:
-        """Take the ids from a table. Raises `TokenizerError` if it is invalid."""
+        self, table: Sequence[str], config: ModelConfig, target: Numbered | None,
+        preparation: Preparation, marks: Marks,
+    ) -> None:  # fmt: skip
+        """Set the ids from a table. Raises `TokenizerError` if it is invalid."""
         if len(set(table)) != len(table):
             raise TokenizerError("the vocabulary holds a piece twice")
         try:
+            check_pieces(table)
             "".join(table).encode()
         except UnicodeEncodeError:
             raise TokenizerError("the vocabulary holds a piece that is not text") from None
+        except ValueError as error:
+            raise TokenizerError(f"the vocabulary holds {error}") from None
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         self.pad_id, self.bos_id, self.eos_id, self.unk_id = self._special
         self._target, self.preparation, self.marks = target, preparation, marks
         self.pieces = tuple(table)
         # Typed text never becomes a special token.
-        self._ids = {
-            piece: index for index, piece in enumerate(table) if index not in self._special
-        }
+        self._ids = {piece: i for i, piece in enumerate(table) if i not in self._special}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -114,11 +108,11 @@ class Numbered(Tokenizer):
 
     @property
     def target(self) -> Tokenizer:
-        """The tokenizer of the target side."""
+        """The target side's tokenizer."""
         return self if self._target is None else self._target
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of this tokenizer in a checkpoint: name to bytes."""
+        """Return the tokenizer's files in a checkpoint, name to content."""
         files = {TABLE_FILE: _as_json(self.pieces)}
         files |= self._side_files(TOKENIZER_FILE, RULES_FILE, needs_rules=False)
         other = self._target
@@ -126,9 +120,9 @@ class Numbered(Tokenizer):
             return files
         if other.pieces != self.pieces:
             files[TARGET_TABLE_FILE] = _as_json(other.pieces)
-        # Otherwise the rules of one side would apply to both.
-        needed = RULES_FILE in files
-        return files | other._side_files(TARGET_FILE, TARGET_RULES_FILE, needs_rules=needed)
+        # Without rules of its own, the target would follow the source's.
+        own = other._side_files(TARGET_FILE, TARGET_RULES_FILE, needs_rules=RULES_FILE in files)
+        return files | own
 
     def _side_files(self, model: str, rules: str, *, needs_rules: bool) -> dict[str, bytes]:
         files, settings = {}, self.settings
@@ -140,7 +134,7 @@ class Numbered(Tokenizer):
         return files
 
     def read(self, text: str) -> str:
-        """Return text as typed, which the model's own steps clean; lone surrogates are left out."""
+        """Return text as typed, without lone surrogates; the model's own steps clean it."""
         return text.encode(errors="ignore").decode()
 
     def prepared(self, text: str) -> str:
@@ -148,7 +142,7 @@ class Numbered(Tokenizer):
         return self.preparation(self.read(text))
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a sentence's pieces, without special tokens."""
+        """Return the piece ids of a sentence, without special tokens."""
         return list(self.tokenize(text).ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
@@ -160,7 +154,7 @@ class Numbered(Tokenizer):
         return self._ids.get(piece, self.unk_id)
 
     def _kept(self, ids: Iterable[int]) -> list[str]:
-        """Return the pieces of ids, without special tokens except the unknown one."""
+        """Return the pieces for ids, without special tokens except unknown ones."""
         left_out = set(self._special) - {self.unk_id}
         kept = [self.pieces[index] for index in map(int, ids) if index not in left_out]
         if self.marks.separator in kept:
@@ -169,10 +163,10 @@ class Numbered(Tokenizer):
 
 
 class TableTokenizer(Numbered):
-    """One side's SentencePiece model, with the table that numbers its pieces.
+    """One side's SentencePiece model, with a table of piece ids.
 
-    A tag at the start of a sentence, such as `>>fra<<`, is one token; it sets the target language
-    of a multilingual model.
+    A tag at the start of a sentence, such as `>>fra<<`, is one token that sets a multilingual
+    model's target language.
     """
 
     def __init__(
@@ -184,12 +178,12 @@ class TableTokenizer(Numbered):
         preparation: Preparation = Preparation(),  # noqa: B008 - it cannot change
         marks: Marks = Marks(),
     ) -> None:
-        """Combine the bytes of a SentencePiece model with a table of pieces, in order of ids.
+        """Combine a SentencePiece model with a table of pieces in id order.
 
         Args:
             config: defines the special ids.
+            target: the target side's tokenizer, if it has its own.
             preparation: applied to text before segmentation.
-            target: the tokenizer of the target side, if it has its own.
             marks: pieces that are not text.
 
         Raises: `TokenizerError` if the two do not belong together.
@@ -197,37 +191,35 @@ class TableTokenizer(Numbered):
         super().__init__(model)
         own_pieces = self.pieces
         self._number(table, config, target, preparation, marks)
-        known = set(table)
+        vocabulary, processor = set(table), self._processor
         own = [
-            piece
-            for index, piece in enumerate(own_pieces)
-            if not (self._processor.is_control(index) or self._processor.is_unknown(index))
-        ]
-        n_shared = sum(piece in known for piece in own)
+            piece for i, piece in enumerate(own_pieces)
+            if not (processor.is_control(i) or processor.is_unknown(i))
+        ]  # fmt: skip
+        n_shared = sum(piece in vocabulary for piece in own)
         if 2 * n_shared < len(own):
             raise TokenizerError(
                 f"only {n_shared:,} of its {len(own):,} pieces are in the vocabulary, so the two "
                 "belong to different models"
             )
-        self._spelled = frozenset(
-            p for p, byte in zip(own_pieces, self._is_byte, strict=True) if byte
-        )
-        self.byte_ids = frozenset(self._ids[p] for p in self._spelled if p in self._ids)
+        pairs = zip(own_pieces, self._is_byte, strict=True)
+        self._bytes = frozenset(piece for piece, is_byte in pairs if is_byte)
+        self.byte_ids = frozenset(self._ids[piece] for piece in self._bytes if piece in self._ids)
 
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `prepared`."""
         return self._joined([self._segmented(part) for part in self._parts(text)])
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
-        """See `Tokenizer.n_best`; a tag stays whole. Empty around added tokens."""
+        """See `Tokenizer.n_best`; a tag stays whole. Returns [] if the text has added tokens."""
         if len(self._parts(text)) > 1:
             return []
         tag, rest = self._prepared_rest(text)
-        found = super().n_best(rest, count)
-        return [(self._joined([self._one(tag), cut]), score) for cut, score in found]
+        cuts = super().n_best(rest, count)
+        return [(self._joined([self._one(tag), cut]), score) for cut, score in cuts]
 
     def normalize(self, text: str) -> str:
-        """Return the text before segmentation: without a tag, normalised."""
+        """Return the normalised text before segmentation, without a tag."""
         return "".join(
             part if part in self.marks.added
             else super(TableTokenizer, self).normalize(self._prepared_rest(part)[1])
@@ -243,16 +235,16 @@ class TableTokenizer(Numbered):
     def scores(self) -> tuple[float, ...]:
         """See `Tokenizer.scores`; 0 also for pieces unknown to SentencePiece."""
         own = self._processor
-        known = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
-        return tuple(known.get(piece, 0.0) for piece in self.pieces)
+        scores = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
+        return tuple(scores.get(piece, 0.0) for piece in self.pieces)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of a token sequence, without special tokens except the unknown one."""
+        """Return the text of a token sequence, without special tokens except unknown ones."""
         text: str = self._processor.decode_pieces(self._kept(ids))
         return self.preparation.undo(text.replace("▁", " ").strip())
 
     def _parts(self, text: str) -> list[str]:
-        """Return the added tokens in a text, and what stands between them."""
+        """Split a text around its added tokens, which stay as parts."""
         read = self.read(text)
         return [part for part in self._added.split(read) if part] if self.marks.added else [read]
 
@@ -269,29 +261,26 @@ class TableTokenizer(Numbered):
         return self._joined([self._one(tag), self._tokenized(encoded)])
 
     def _prepared_rest(self, text: str) -> tuple[str, str]:
-        """Return the leading tag ("" for none), and the rest of the text after preparation."""
+        """Return the leading tag, or "", and the rest of the text, prepared."""
         tag, rest = split_tag(self.read(text))
         return tag, self.preparation(rest)
 
     def _tokenized(self, encoded: Any) -> Tokenized:
-        found = list(encoded.pieces)
-        if len(found) > 1 and found[0].piece == "▁" and found[1].piece in self.marks.tags:
-            del found[0]
-        pieces = tuple(piece.piece for piece in found)
+        parts = list(encoded.pieces)
+        if len(parts) > 1 and parts[0].piece == "▁" and parts[1].piece in self.marks.tags:
+            del parts[0]
+        pieces = tuple(part.piece for part in parts)
         ids = tuple(map(self.piece_to_id, pieces))
+        tokens = enumerate(zip(pieces, ids, strict=True))
         return Tokenized(
             pieces=tuple(map(visible, pieces)),
             ids=ids,
-            surfaces=tuple(piece.surface for piece in found),
-            unknown=tuple(
-                index
-                for index, (piece, token) in enumerate(zip(pieces, ids, strict=True))
-                if token == self.unk_id or piece in self._spelled
-            ),
+            surfaces=tuple(part.surface for part in parts),
+            unknown=tuple(i for i, (p, t) in tokens if t == self.unk_id or p in self._bytes),
         )
 
     def _one(self, piece: str) -> Tokenized:
-        """Return a tag or an added token as a segmented text, nothing for ""."""
+        """Segment a tag or an added token, or "" into nothing."""
         if not piece:
             return Tokenized((), (), (), ())
         token = self.piece_to_id(piece)
@@ -326,7 +315,7 @@ def split_tag(text: str) -> tuple[str, str]:
 
 
 def tags_among(pieces: Iterable[object]) -> tuple[str, ...]:
-    """Return the languages of the tags in a vocabulary, without `>>` and `<<`."""
+    """Return the languages of a vocabulary's tags, without `>>` and `<<`."""
     found = (_TAG.fullmatch(piece) for piece in pieces if isinstance(piece, str))
     return tuple(match[1] for match in found if match)
 
@@ -336,8 +325,9 @@ def table_of(ids: Mapping[str, int]) -> list[str]:
     table = sorted(ids, key=lambda piece: ids[piece])
     for index, piece in enumerate(table):
         if ids[piece] != index:
+            problem = "no" if ids[piece] > index else "more than one"
             raise TokenizerError(
                 f"its {len(ids):,} pieces do not have the ids 0 to {len(ids) - 1:,}; "
-                f"there is {'no' if ids[piece] > index else 'more than one'} piece {index:,}"
+                f"there is {problem} piece {index:,}"
             )
     return table

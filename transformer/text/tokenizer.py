@@ -13,6 +13,7 @@ from typing import Any, Literal
 import sentencepiece as spm
 
 from transformer.text.layout import TOKENIZER_FILE
+from transformer.text.limits import checked_sentencepiece
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
@@ -23,45 +24,45 @@ __all__ = [
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
-#: Segmentation: by piece probabilities, by merges of SentencePiece or of a codes file, at spaces
-#: only, or into characters.
+#: Segmentation: by piece probabilities, by merges of SentencePiece or a codes file, at spaces only,
+#: or into characters.
 Kind = Literal["unigram", "bpe", "merges", "word", "char"]
 
-#: In bytes. By default SentencePiece silently drops lines above 4,192, with their characters.
+#: Bytes per line. By default SentencePiece silently drops lines above 4,192 bytes.
 LONGEST_LINE = 2**20
+
+#: Most nodes in a lattice of segmentations.
+MAX_NODES = 1_000_000
 
 
 class TokenizerError(ValueError):
-    """A tokenizer file that cannot be used; the message names it and says why."""
+    """A tokenizer file that cannot be used; the message names it and the reason."""
 
 
 @dataclass(frozen=True)
 class Tokenized:
     """A segmented sentence."""
 
-    pieces: tuple[str, ...]  # as the vocabulary writes them; `▁` (U+2581) marks the start of a word
+    pieces: tuple[str, ...]  # as in the vocabulary; `▁` (U+2581) marks the start of a word
     ids: tuple[int, ...]  # the pieces' ids, without special tokens
-    surfaces: tuple[str, ...]  # the text each piece stands for
-    # Positions of text outside the vocabulary, which becomes `<unk>` or is spelled in bytes that
-    # the model has hardly seen.
+    surfaces: tuple[str, ...]  # the text of each piece
+    # Positions of text outside the vocabulary, which becomes `<unk>` or rarely seen byte pieces.
     unknown: tuple[int, ...]
 
 
 def clean(text: str) -> str:
     """Clean text for the tokenizer: one line, no control characters, NFC.
 
-    Line breaks, tabs and other white space become single spaces; control characters, format
-    characters without a glyph (except the joiners that scripts and emoji need) and lone surrogates
-    are removed.
+    White space, including line breaks and tabs, becomes single spaces. Control characters, lone
+    surrogates and format characters without a glyph are removed, except the joiners that scripts
+    and emoji need.
     """
     kept = []
     for character in unicodedata.normalize("NFC", text):
         category = unicodedata.category(character)
         if character.isspace() or category in ("Zl", "Zp"):
             kept.append(" ")
-        elif category in ("Cc", "Cs") or (category == "Cf" and character not in "\u200c\u200d"):
-            continue
-        else:
+        elif category not in ("Cc", "Cs") and (category != "Cf" or character in "\u200c\u200d"):
             kept.append(character)
     return " ".join("".join(kept).split())
 
@@ -71,26 +72,26 @@ class Tokenizer:
 
     Attributes:
         pieces: the vocabulary, by id.
-        pad_id, bos_id, eos_id, unk_id: of padding, of the tokens that start the decoder and end
-            source and target, and of the unknown token.
-        byte_ids: of the 256 byte pieces; empty without byte fallback.
-        kind: of segmentation, inferred from the vocabulary.
+        pad_id, bos_id, eos_id, unk_id: ids of padding, the decoder's first token, the last token
+            of source and target, and the unknown token.
+        byte_ids: ids of the 256 byte pieces; empty without byte fallback.
+        kind: kind of segmentation, inferred from the vocabulary.
     """
 
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
     def __init__(self, model: bytes) -> None:
-        """Read the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
+        """Read the content of a `.model` file. Raises `TokenizerError` if it is not one."""
         self._model = model
         if not model:
             raise TokenizerError("not a SentencePiece model (it is empty)")
         try:
-            self._processor = spm.SentencePieceProcessor(model_proto=model)
+            self._processor = spm.SentencePieceProcessor(model_proto=checked_sentencepiece(model))
             count = self._processor.get_piece_size()
             self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
         except UnicodeDecodeError:  # in a piece, or in an error message about one
             raise TokenizerError("not a SentencePiece model (a piece is not UTF-8)") from None
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
@@ -99,30 +100,28 @@ class Tokenizer:
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
         """Read a `.model` file. Raises `TokenizerError` naming the file."""
-        path = Path(path)
         try:
-            return cls(path.read_bytes())
-        except OSError as error:
-            raise TokenizerError(f"{path}: {error.strerror or error}") from None
-        except TokenizerError as error:
-            raise TokenizerError(f"{path}: {error}") from None
+            return cls(Path(path).read_bytes())
+        except (OSError, TokenizerError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise TokenizerError(f"{path}: {reason}") from None
 
     @property
     def target(self) -> Tokenizer:
-        """The tokenizer of the target side; this one if both sides share it."""
+        """The target side's tokenizer; this one if both sides share it."""
         return self
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of this tokenizer in a checkpoint: name to bytes."""
+        """Return the tokenizer's files in a checkpoint, name to content."""
         return {TOKENIZER_FILE: self._model}
 
     def to_bytes(self) -> bytes:
-        """Return the contents of the `.model` file."""
+        """Return the content of the `.model` file."""
         return self._model
 
     @property
     def vocab_size(self) -> int:
-        """Number of pieces, special ones included."""
+        """Number of pieces, including special ones."""
         return len(self.pieces)
 
     def tokenize(self, text: str) -> Tokenized:
@@ -130,31 +129,33 @@ class Tokenizer:
         return self._tokenized(self._processor.encode(self.read(text), return_type="proto"))
 
     def read(self, text: str) -> str:
-        """Return typed text as its own preparation gets it: cleaned."""
+        """Return typed text, cleaned for segmentation."""
         return clean(text)
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
         """Return the most probable segmentations under a unigram vocabulary, best first.
 
-        Returns: at most `count`, each with its log-probability in nats, the sum over its pieces;
-            empty for other vocabularies.
+        Returns: at most `count` segmentations with their log-probabilities in nats, summed over
+            pieces; [] for other vocabularies.
         """
         read = self.read(text)
-        if self.kind != "unigram" or not read:
+        # Every piece that fits at a character becomes a node.
+        most = len(read) * max(map(len, self.pieces))
+        if self.kind != "unigram" or not read or most > MAX_NODES:
             return []
         best = self._processor.nbest_encode(read, nbest_size=count, return_type="proto")
-        return [(self._tokenized(each), float(each.score)) for each in best.nbests if each.pieces]
+        return [(self._tokenized(cut), float(cut.score)) for cut in best.nbests if cut.pieces]
 
     def normalize(self, text: str) -> str:
-        """Return the text before segmentation: cleaned, normalised, spaces as `▁` (U+2581)."""
+        """Return the text before segmentation: cleaned, normalised, with `▁` for spaces."""
         read = self.read(text)
         normalized: str = self._processor.normalize(read) if read else ""
         return normalized
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
-        """One number per piece: in a unigram vocabulary its log-probability in nats, in BPE
-        minus the rank of its merge; 0 for special and byte pieces.
+        """Piece scores: log-probability in nats (unigram) or negative merge rank (BPE); 0 for
+        special and byte pieces.
         """
         return tuple(map(self._processor.get_score, range(len(self._is_byte))))
 
@@ -174,14 +175,12 @@ class Tokenizer:
             ids=tuple(piece.id for piece in pieces),
             surfaces=tuple(piece.surface for piece in pieces),
             unknown=tuple(
-                index
-                for index, piece in enumerate(pieces)
-                if piece.id == UNK_ID or self._is_byte[piece.id]
+                at for at, p in enumerate(pieces) if p.id == UNK_ID or self._is_byte[p.id]
             ),
         )
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a sentence's pieces, without special tokens."""
+        """Return the piece ids of a sentence, without special tokens."""
         ids: list[int] = self._processor.encode(self.read(text))
         return ids
 
@@ -191,13 +190,13 @@ class Tokenizer:
         return ids
 
     def segment(self, normalised: str) -> list[int]:
-        """Return the ids of normalised text; unlike `encode`, it adds no mark of a word's start."""
+        """Return the ids of normalised text; unlike `encode`, it adds no word-start mark."""
         ids: list[int] = self._bare.encode(normalised)
         return ids
 
     @cached_property
     def _bare(self) -> spm.SentencePieceProcessor:
-        proto = _parsed(self._model)
+        proto = _parsed(checked_sentencepiece(self._model))
         proto.normalizer_spec.Clear()
         proto.normalizer_spec.add_dummy_prefix = False
         proto.normalizer_spec.remove_extra_whitespaces = False
@@ -214,10 +213,7 @@ class Tokenizer:
         return self.pieces[index]
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
-        """Return the pieces of ids in display form: `▁` marks the start of a word.
-
-        Args: after: the id before them, or None.
-        """
+        """Return the pieces for ids that follow the id `after`, with `▁` at word starts."""
         return tuple(self.pieces[index] for index in ids)
 
     def piece_to_id(self, piece: str) -> int:
@@ -227,33 +223,26 @@ class Tokenizer:
 
 
 def train_tokenizer(
-    texts: Iterable[str],
-    vocab_size: int,
-    *,
-    model_type: Literal["unigram", "bpe", "char"] = "unigram",
-    character_coverage: float = 1.0,
-    byte_fallback: bool = False,
-    casefold: bool = False,
-    split_digits: bool = False,
-    required_chars: str = "",
-    fewer: bool = False,
-) -> Tokenizer:
-    """Train a joint tokenizer on the sentences of both languages.
+    texts: Iterable[str], vocab_size: int, *,
+    model_type: Literal["unigram", "bpe", "char"] = "unigram", character_coverage: float = 1.0,
+    byte_fallback: bool = False, casefold: bool = False, split_digits: bool = False,
+    required_chars: str = "", fewer: bool = False,
+) -> Tokenizer:  # fmt: skip
+    """Train a joint tokenizer on sentences of both languages.
 
     Args:
-        texts: sentences of both sides.
-        vocab_size: number of pieces, the four special ones included.
-        model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016, the paper's choice), or
-            "char", which has one piece per character, up to `vocab_size`.
-        character_coverage: share of the characters that get their own piece.
+        vocab_size: number of pieces, including the four special ones.
+        model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016, the paper's choice) or
+            "char", with one piece per character, up to `vocab_size`.
+        character_coverage: share of characters that get their own piece.
         byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
         casefold: convert to lower case.
         split_digits: spell numbers digit by digit.
-        required_chars: characters that get their own piece however rare they are.
+        required_chars: rare characters that get their own piece, too.
         fewer: allow fewer pieces if the text is too small for `vocab_size`.
 
-    Raises: `TokenizerError` if the text is too small for `vocab_size` or has more characters than
-        that, or for a coverage below 0.98.
+    Raises: `TokenizerError` if the text is too small for `vocab_size` or has more characters, or if
+        coverage is below 0.98.
     """
     if not 0.98 <= character_coverage <= 1:  # SentencePiece's own bounds
         raise TokenizerError(
@@ -262,26 +251,15 @@ def train_tokenizer(
     written = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(
-            sentence_iterator=iter([clean(text) for text in texts]),
-            model_writer=written,
-            vocab_size=vocab_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            byte_fallback=byte_fallback,
-            split_digits=split_digits,
-            required_chars=required_chars,
+            sentence_iterator=iter([clean(text) for text in texts]), model_writer=written,
+            vocab_size=vocab_size, model_type=model_type, character_coverage=character_coverage,
+            byte_fallback=byte_fallback, split_digits=split_digits, required_chars=required_chars,
             normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
             hard_vocab_limit=not (fewer or model_type == "char"),
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            pad_piece=SPECIAL_PIECES[PAD_ID],
-            shuffle_input_sentence=False,
-            max_sentence_length=LONGEST_LINE,
-            num_threads=1,
-            minloglevel=2,
-        )
+            pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, unk_id=UNK_ID,
+            pad_piece=SPECIAL_PIECES[PAD_ID], shuffle_input_sentence=False,
+            max_sentence_length=LONGEST_LINE, num_threads=1, minloglevel=2,
+        )  # fmt: skip
     except (RuntimeError, OSError) as error:
         # The reason follows a position in SentencePiece's source.
         reason = str(error).rpartition("] ")[2] or str(error)
@@ -290,19 +268,19 @@ def train_tokenizer(
 
 
 def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
-    """Return a tokenizer with a piece more for every symbol that is not one yet.
+    """Return a tokenizer with an added piece for every new symbol.
 
-    A symbol is one token wherever it follows a space. So it should not occur in ordinary text.
+    A symbol is one token wherever it follows a space, so ordinary text should not contain it.
     """
-    proto, known = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
+    proto, existing = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
     for symbol in symbols:
-        if (written := f"▁{symbol}") not in known:
+        if (written := f"▁{symbol}") not in existing:
             proto.pieces.add(piece=written, score=0.0, type=proto.SentencePiece.USER_DEFINED)
     return Tokenizer(proto.SerializeToString())
 
 
 def _parsed(model: bytes) -> Any:
-    # Not needed for anything else, and particular about the version of protobuf.
+    # Imported late: it depends on the protobuf version, and nothing else needs it.
     from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
     return ModelProto.FromString(model)

@@ -1,4 +1,4 @@
-"""Sentences run side by side: translated, or traced along a search or a given translation."""
+"""Batches of sentences, translated, or traced along a search or a target."""
 
 from __future__ import annotations
 
@@ -33,71 +33,64 @@ class Batches:
     """Runs sentences of similar length together. It keeps no state between calls."""
 
     executions: Executions
-    symbols: Symbols | None  # of a model that may write nothing but trees of its source
+    symbols: Symbols | None  # of a parser, whose output must be a tree of its source
 
     def translate(
-        self,
-        sources: Sequence[Source],
-        request: SearchRequest,
-        hooks: Hook | None,
-        progress: Progress | None,
-    ) -> list[Translation]:
-        """Search for a translation of each source; a blank one gets an empty one.
+        self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:
+        Progress | None,
+    ) -> list[Translation]:  # fmt: skip
+        """Search for translations of sources; a blank source has an empty translation.
 
-        Args: progress: called with (sentences done, sentences in all) after each batch.
+        Args: progress: called with (sentences done, all sentences) after each batch.
         """
         decode = request.reader.tokenizer.target.decode
 
         def run(batch: Sequence[int]) -> list[Translation]:
             execution = self.executions.choose(hooks, batch, len(sources))
             chosen = [sources[index] for index in batch]
-            _, found = self._search(execution, chosen, request)
+            _, results = self._search(execution, chosen, request)
             return [
-                Translation.of(each.hypotheses[0], decode, source.unknown_text)
-                for source, each in zip(chosen, found, strict=True)
+                Translation.of(result.hypotheses[0], decode, source.unknown_text)
+                for source, result in zip(chosen, results, strict=True)
             ]
 
-        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
+        lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
         return by_batches(lengths, n_rows, run, progress, blank=NO_TRANSLATION)
 
     def trace(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids] | None,
-        request: SearchRequest,
-        hooks: Hook | None,
-        progress: Progress | None = None,
-    ) -> list[Trace]:
+        self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None, request:
+        SearchRequest, hooks: Hook | None, progress: Progress | None = None,
+    ) -> list[Trace]:  # fmt: skip
         """Trace sentences along their targets, or along a search if there are none.
 
         Args: progress: see `translate`.
         """
-        sources, given = request.read(sentences, targets)
-        request.check_record(sources, given)
+        sources, target_ids = request.read(sentences, targets)
+        request.check_record(sources, target_ids)
         model, config = self.executions.model, request.reader.config
 
         def run(batch: Sequence[int]) -> list[Trace]:
             execution = self.executions.choose(hooks, batch, len(sources))
             chosen = [sources[index] for index in batch]
-            if given is None:
+            if target_ids is None:
                 encoded, searched = self._search(execution, chosen, request)
-                found = [
-                    trace_search(source, encoded, each, request, index=index)
-                    for index, (source, each) in enumerate(zip(chosen, searched, strict=True))
+                traces = [
+                    trace_search(source, encoded, result, request, index=index)
+                    for index, (source, result) in enumerate(zip(chosen, searched, strict=True))
                 ]
             else:
                 n_layers = config.n_encoder_layers + config.n_decoder_layers
                 begin = layer_progress(request.progress, n_layers)
-                rows = [given[index] for index in batch]
+                rows = [target_ids[index] for index in batch]
                 with torch.inference_mode():
                     encoded = self._encode(execution, chosen, begin, request.maps)
-                    found = list(trace_targets(execution, chosen, encoded, rows, request, begin))
+                    traces = list(trace_targets(execution, chosen, encoded, rows, request, begin))
             own = None if hooks is None else as_hooks(hooks).for_rows(batch)
-            return with_states(model, found, request.states, own)
+            return with_states(model, traces, request.states, own)
 
-        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
-        if given is not None:
-            lengths = list(map(max, lengths, map(len, given)))
+        lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
+        if target_ids is not None:
+            lengths = list(map(max, lengths, map(len, target_ids)))
             n_rows = -(-BATCH_TOKENS * config.target_vocab_size // MOST_LOGITS)
         return by_batches(lengths, n_rows, run, progress)
 
@@ -108,22 +101,22 @@ class Batches:
         record, progress = request.settings.record and request.maps, request.progress
         limits = [request.limit(source) for source in sources]
         begin = None if progress is None else partial(progress, 0, max(limits))
-        shown, grammars = request.reader.tokenizer.target.shown, None
+        spell, grammars = request.reader.tokenizer.target.shown, None
         if self.symbols is not None:  # the trees that each source may become
             grammars = [TreeGrammar(self.symbols, source.ids[:-1]) for source in sources]
         with torch.inference_mode():
             encoded = self._encode(execution, sources, begin, record)
-            found = search(
+            results = search(
                 execution.steps(encoded, need_weights=record),
                 limits,
                 request.settings,
                 prefixes=[request.forced] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 grammars=grammars,
-                piece=lambda token, before: shown((token,), None if before < 0 else before)[0],
+                piece=lambda token, before: spell((token,), None if before < 0 else before)[0],
                 progress=progress,
             )
-        return encoded, found
+        return encoded, results
 
     def _encode(
         self, execution: Execution, sources: Sequence[Source], begin: Begin | None, weights: bool

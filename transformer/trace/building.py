@@ -1,4 +1,4 @@
-"""From logits and maps to a `Trace`, the same way for every kind of model."""
+"""Traces from logits and maps, for every kind of model."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from transformer.search.records import SearchRecord, path_attention
 from transformer.search.request import Progress, SearchRequest, layer_progress
 from transformer.search.scoring import best, entropy_nats, normalised
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
+from transformer.types import AttentionKind, Floats, Ints, map_sizes
 
 
 def to_array(tensor: Tensor, *, copy: bool = False) -> Floats:
-    """Return a contiguous float32 NumPy array, which without `copy` may share a tensor's memory."""
+    """Return a contiguous float32 array, which may share the tensor's memory unless `copy`."""
     array: Floats = tensor.detach().float().cpu().numpy()
     return np.array(array, order="C", copy=True if copy else None)
 
 
 class Pieces(Protocol):
-    """The part of a tokenizer that spells tokens."""
+    """A tokenizer's spelling of tokens."""
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens; `after` is the id before the first."""
@@ -38,20 +38,20 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The decoder's predictions, a row for each of its T inputs."""
+    """The decoder's predictions for its T inputs."""
 
-    ids: tuple[int, ...]  # [T], the tokens that follow
+    ids: tuple[int, ...]  # [T], next tokens
     log_probs: Floats  # [T], their log-probabilities in nats
-    top_ids: Ints  # [T, K], the most probable tokens, best first
+    top_ids: Ints  # [T, K], most probable tokens, best first
     top_log_probs: Floats  # [T, K]
     entropy: Floats  # [T], of the distribution, in nats
 
     def log_prob(self, start: int = 0) -> float:
-        """Return the sum of the log-probabilities from a row on."""
+        """Return the sum of the log-probabilities from row `start`."""
         return float(self.log_probs[start:].sum(dtype=np.float64))
 
 
-#: Those of a model without a decoder.
+#: Predictions of a model without a decoder.
 NO_PREDICTIONS = Predictions(
     (), np.zeros(0, np.float32), np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32),
     np.zeros(0, np.float32),
@@ -59,18 +59,12 @@ NO_PREDICTIONS = Predictions(
 
 
 def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Predictions:
-    """Record the predictions of one pass.
-
-    Args:
-        log_probs: [T, V], in nats.
-        ids: [T], the tokens that follow.
-        top_k: alternatives to record, at most V.
-    """
+    """Record the predictions of one pass: log-probabilities [T, V] and next tokens [T]."""
     top_log_probs, top_ids = best(log_probs, top_k)
-    wanted = torch.tensor(ids, device=log_probs.device)
+    followers = torch.tensor(ids, device=log_probs.device)
     return Predictions(
         tuple(ids),
-        to_array(log_probs.gather(1, wanted[:, None])[:, 0]),
+        to_array(log_probs.gather(1, followers[:, None])[:, 0]),
         top_ids.cpu().numpy(),
         to_array(top_log_probs),
         to_array(entropy_nats(log_probs)),
@@ -78,27 +72,23 @@ def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Prediction
 
 
 def build_trace(
-    pieces: Pieces,
-    maps: Mapping[AttentionKind, Floats],
-    tgt_ids: tuple[int, ...] = (),
-    predicted: Predictions = NO_PREDICTIONS,
-    **rest: Any,
-) -> Trace:
+    pieces: Pieces, maps: Mapping[AttentionKind, Floats], tgt_ids: tuple[int, ...] = (), predicted:
+    Predictions = NO_PREDICTIONS, **rest: Any,
+) -> Trace:  # fmt: skip
     """Return the record of one sentence; its arrays become read-only.
 
     Args:
-        pieces: spells the target's tokens.
-        maps: by kind, [L, H, queries, keys]; a kind that is left out has no layers.
+        pieces: spells target tokens.
+        maps: [L, H, queries, keys] by kind; a missing kind has no layers.
         tgt_ids: [T], the decoder's input.
-        rest: further attributes of the trace; missing ones of the source are empty.
+        rest: further attributes of the trace; source attributes are empty by default.
     """
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
     n, m = len(tgt_ids), len(source["src_ids"])
-    n_heads = next((each.shape[1] for each in maps.values()), 0)
-    shapes = {"encoder_self": (m, m), "decoder_self": (n, n), "cross": (n, m)}
+    n_heads = next((weights.shape[1] for weights in maps.values()), 0)
     every: dict[str, Any] = {
-        kind: maps.get(kind, np.zeros((0, n_heads, *shapes[kind]), np.float32))
-        for kind in ATTENTION_KINDS
+        kind: maps.get(kind, np.zeros((0, n_heads, *size), np.float32))
+        for kind, size in map_sizes(m, n).items()
     }
     trace = Trace(
         tgt_tokens=pieces.shown(tgt_ids),
@@ -122,15 +112,15 @@ def build_trace(
 
 
 def trace_search(
-    source: Source, encoded: Encoded, found: Found, request: SearchRequest, *, index: int = 0
+    source: Source, encoded: Encoded, result: Found, request: SearchRequest, *, index: int = 0
 ) -> Trace:
-    """Join the recorded maps of a search along its best hypothesis.
+    """Return the trace along the best hypothesis of a search.
 
     Args:
-        encoded: with attention if the search recorded it.  found: of a recording search.
+        encoded: with attention if the search recorded it.  result: of a recording search.
         index: of the sentence in `encoded`.
     """
-    first, steps, settings = found.hypotheses[0], found.steps, request.settings
+    first, steps, settings = result.hypotheses[0], result.steps, request.settings
     n_forced = len(request.forced)
     maps: dict[AttentionKind, Floats] = {}
     if request.maps:
@@ -143,38 +133,26 @@ def trace_search(
     }
     tops = (along.pop(name) for name in names[:3])
     record = SearchRecord(
-        settings.beam_size, settings.alpha, request.limit(source), steps, found.hypotheses,
+        settings.beam_size, settings.alpha, request.limit(source), steps, result.hypotheses,
         n_forced, settings.sampling, settings.rule,
     )  # fmt: skip
+    predicted = Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops)
     return _trace(
-        source,
-        encoded,
-        request,
-        Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops),
-        maps,
-        index,
-        score=first.score,
-        complete=first.complete,
-        forced_end=first.forced_end,
-        search=record,
-        n_forced=n_forced,
+        source, encoded, request, predicted, maps, index, score=first.score,
+        complete=first.complete, forced_end=first.forced_end, search=record, n_forced=n_forced,
         **along,
-    )
+    )  # fmt: skip
 
 
 def trace_targets(
-    execution: Execution,
-    sources: Sequence[Source],
-    encoded: Encoded,
-    targets: Sequence[Sequence[int]],
-    request: SearchRequest,
-    begin: Begin | None = None,
-) -> Iterator[Trace]:
-    """Teacher forcing: the decoder reads targets in one pass, shifted right (section 3.1).
+    execution: Execution, sources: Sequence[Source], encoded: Encoded, targets:
+    Sequence[Sequence[int]], request: SearchRequest, begin: Begin | None = None,
+) -> Iterator[Trace]:  # fmt: skip
+    """Yield traces with teacher forcing: one pass over targets, shifted right (section 3.1).
 
     Args:
         encoded: the sources, with attention if the request has maps.
-        targets: [B][T] ids, each ending in `</s>`.
+        targets: [B][T] ids ending in `</s>`.
         begin: called before each layer.
     """
     settings = request.settings
@@ -188,16 +166,9 @@ def trace_targets(
             maps["cross"] = to_array(decoded.cross_attention[:, index, :, :n, :m])
         log_probs = normalised(logits[index, :n], settings.excluded)
         predicted = predictions(log_probs, target, settings.top_k)
+        score = predicted.log_prob() / settings.penalty(n)
         yield _trace(
-            source,
-            encoded,
-            request,
-            predicted,
-            maps,
-            index,
-            score=predicted.log_prob() / settings.penalty(n),
-            forced=True,
-            n_forced=n,
+            source, encoded, request, predicted, maps, index, score=score, forced=True, n_forced=n
         )
 
 
@@ -207,14 +178,9 @@ def padded(rows: Iterable[Sequence[int]], pad_id: int, device: torch.device) -> 
 
 
 def _trace(
-    source: Source,
-    encoded: Encoded,
-    request: SearchRequest,
-    predicted: Predictions,
-    maps: dict[AttentionKind, Floats],
-    index: int,
-    **rest: Any,
-) -> Trace:
+    source: Source, encoded: Encoded, request: SearchRequest, predicted: Predictions, maps:
+    dict[AttentionKind, Floats], index: int, **rest: Any,
+) -> Trace:  # fmt: skip
     n_source, tokenizer = len(source.ids), request.reader.tokenizer.target
     if encoded.attention is not None:
         maps["encoder_self"] = to_array(encoded.attention[:, index, :, :n_source, :n_source])
@@ -235,7 +201,7 @@ def _trace(
 
 
 class _Gap(Hooks):
-    """Largest difference between a trace's decoder maps and a pass, layer by layer."""
+    """Largest difference between a trace's decoder maps and those of a pass."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.largest = trace, 0.0
@@ -253,12 +219,12 @@ class _Gap(Hooks):
 def forcing_gap(
     executions: Executions, trace: Trace, hooks: Hook | None, progress: Progress | None
 ) -> float:
-    """Compare a trace with teacher forcing (section 3.1), see `Translator.forcing_gap`."""
+    """Compare a trace with teacher forcing (section 3.1); see `Translator.forcing_gap`."""
     gap, model = _Gap(trace), executions.model
     begin = layer_progress(progress, model.config.n_decoder_layers)
     ids, device = (trace.src_ids, trace.tgt_ids), model.generator.weight.device
     with torch.inference_mode():
-        src, tgt_in = (torch.tensor([each], device=device) for each in ids)  # [1, S], [1, T]
+        src, tgt_in = (torch.tensor([row], device=device) for row in ids)  # [1, S], [1, T]
         encoded = executions.choose(hooks).encode(src)
         model.decode(tgt_in, encoded, hooks=Chain(EachLayer(begin), hooks, gap))
     return gap.largest

@@ -1,7 +1,7 @@
-"""Every number of one query in one head (sections 3.2.1 and 3.2.2).
+"""All numbers of one query in one head (sections 3.2.1 and 3.2.2).
 
-The numbers are recorded by hooks while the model runs; only what follows without the division by
-sqrt(d_k), which the model never computes, is computed here.
+Hooks record the numbers while the model runs. Only the weights without division by sqrt(d_k), which
+no model computes, are computed here.
 """
 
 from __future__ import annotations
@@ -24,51 +24,44 @@ from transformer.types import AttentionKind
 class BlockValues(NamedTuple):
     """Values of one attention block for a trace's tokens; n queries, m keys."""
 
-    block: MultiHeadAttention  # its projections
-    x_queries: Tensor  # [n, d_model], read by W_Q
-    x_keys: Tensor  # [m, d_model], read by W_K and W_V
+    block: MultiHeadAttention  # the projections
+    x_queries: Tensor  # [n, d_model], input of W_Q
+    x_keys: Tensor  # [m, d_model], input of W_K and W_V
     q: Tensor  # [H, n, d_k]
     k: Tensor  # [H, m, d_k]
     v: Tensor  # [H, m, d_v]
-    scores: Tensor  # [H, n, m], q k^T / sqrt(d_k) before the mask, with what relative positions add
+    scores: Tensor  # [H, n, m], q k^T / sqrt(d_k) plus relative positions, before the mask
     mask: Tensor  # [n, m] bool; True = may attend
     weights: Tensor  # [H, n, m]
     heads: Tensor  # [H, n, d_v], before gates
     output: Tensor  # [n, d_model]
-    # [H, n, m], added to the scores by relative positions, or None
-    relative: Tensor | None = None
+    relative: Tensor | None = None  # [H, n, m], terms of relative positions in the scores
 
 
 class Inspectable(Protocol):
     """A model whose heads can be inspected: a `Transformer`, or one stack of its blocks."""
 
     def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hooks) -> Tensor:
-        """Read src [B, S] and tgt_in [B, T], either of which may be empty if there is no stack."""
+        """Read src [B, S] and tgt_in [B, T]; the input of a missing stack is empty."""
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """Return the attention block of one kind in a layer."""
+        """Return the attention block of a kind and layer."""
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
-        """Return the terms of relative positions in a kind's scores, [1, H, queries, keys]."""
+        """Return relative-position terms of scores, [1, H, queries, keys]."""
 
 
 def inspect_head(
-    model: Inspectable,
-    trace: Trace,
-    kind: AttentionKind,
-    layer: int,
-    head: int,
-    query: int,
-    *,
+    model: Inspectable, trace: Trace, kind: AttentionKind, layer: int, head: int, query: int, *,
     gates: HeadGates | None = None,
-) -> HeadStages:
+) -> HeadStages:  # fmt: skip
     """Follow one query of a trace's tokens through one head.
 
     Args:
         layer, head, query: 0-based.
-        gates: head gates, applied in all layers before it too.
+        gates: head gates, also of earlier layers.
 
-    Raises: `ValueError` for a layer, head or query that does not exist.
+    Raises: `ValueError` for a layer, head or query out of range.
     """
     n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
     for name, value, limit in (("layer", layer, n_layers), ("head", head, n_heads),
@@ -82,29 +75,24 @@ def inspect_head(
 
 
 def check_place(name: str, value: int, limit: int) -> None:
-    """Raise `ValueError` for a 0-based place that does not exist."""
+    """Raise `ValueError` for a 0-based index out of range."""
     if not 0 <= value < limit:
         raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
 
 
 def record_block(
-    model: Inspectable,
-    trace: Trace,
-    kind: AttentionKind,
-    layer: int,
-    *,
-    hooks: Hook | None = None,
-) -> BlockValues:
+    model: Inspectable, trace: Trace, kind: AttentionKind, layer: int, *, hooks: Hook | None = None,
+) -> BlockValues:  # fmt: skip
     """Run a trace's tokens through the model up to the end of one attention block.
 
-    Args: hooks: applied on the way; replaced q, k, v, scores and weights are returned as replaced.
+    Args: hooks: applied during the pass; values that they replace are recorded after replacement.
     """
     names: tuple[Name, ...] = ("input", "q", "k", "v", "scores", "weights", "output")
-    # Heads are recorded before hooks scale them, all else as the model goes on with it.
+    # Heads are recorded before hooks scale them, all other values after hooks.
     heads = Record([Site.of(kind, layer, "heads")])
     memory = Site("encoder", None, "final", "hidden")
-    wanted = [Site.of(kind, layer, name) for name in names]
-    record = Record([*wanted, *([memory] if kind == "cross" else [])], stop=True)
+    sites = [Site.of(kind, layer, name) for name in names]
+    record = Record([*sites, *([memory] if kind == "cross" else [])], stop=True)
     block = model.attention_block(kind, layer)
     device = block.w_q.weight.device
 
@@ -122,19 +110,12 @@ def record_block(
     relative = model.distances(kind, n, m)
     mask = torch.ones(n, m, dtype=torch.bool, device=device)  # a trace holds no padding
     return BlockValues(
-        block,
-        x_queries=value("input"),
-        x_keys=record[memory][0] if kind == "cross" else value("input"),
-        q=value("q"),
-        k=value("k"),
-        v=value("v"),
-        scores=scores,
-        mask=causal_mask(n, m, device) if kind == "decoder_self" else mask,
-        weights=value("weights"),
-        heads=heads[Site.of(kind, layer, "heads")][0],
-        output=value("output"),
-        relative=None if relative is None else relative[0],
-    )
+        block, value("input"), record[memory][0] if kind == "cross" else value("input"),
+        value("q"), value("k"), value("v"), scores,
+        causal_mask(n, m, device) if kind == "decoder_self" else mask, value("weights"),
+        heads[Site.of(kind, layer, "heads")][0], value("output"),
+        None if relative is None else relative[0],
+    )  # fmt: skip
 
 
 def _follow(

@@ -1,10 +1,9 @@
-"""Reading the decoder halfway, and taking a choice between two tokens apart.
+"""Predictions of the decoder's early layers, and the parts of a choice between two tokens.
 
-`lens` reads the residual stream after every layer as if it were the last (after nostalgebraist's
-logit lens, 2020). The translation that the decoder writes from an earlier encoder layer
-(DecoderLens, Langedijk et al. 2024) is that of an edited model whose later layers are skipped:
-`later_layers_skipped`. `logit_shares` says by formula what each part of the decoder adds to a
-choice, and `changes_without` what happens if a part is taken out.
+`lens` reads the residual stream after every layer like the last one (the logit lens of
+nostalgebraist, 2020). `later_layers_skipped` gives the edits for a translation from an earlier
+encoder layer (DecoderLens, Langedijk et al. 2024). `logit_shares` computes the contribution of all
+decoder parts to a choice, and `changes_without` measures the choice without a part.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from transformer.types import AttentionKind, Floats
 
 
 class Part(NamedTuple):
-    """A part of the decoder that adds to the logits at one step; numbers count from 0."""
+    """A decoder part that adds to the logits at one step; layer and head are 0-based."""
 
     kind: Literal["decoder_self", "cross", "feed_forward", "embedding", "position", "bias"]
     layer: int | None = None  # of a head or network
@@ -42,8 +41,8 @@ def lens(
     """Return the distribution after every decoder layer, at every step of a trace.
 
     Args:
-        excluded: ids that never get probability, as in the search.
-        hooks: those that the trace was made with.
+        excluded: ids without probability, as in the search.
+        hooks: hooks of the trace.
     """
     config = model.config
     last = config.n_decoder_layers - 1
@@ -65,7 +64,7 @@ def lens(
 
 
 def later_layers_skipped(depth: int, n_layers: int) -> tuple[Edit, ...]:
-    """Return the edits that leave the encoder its first `depth` layers, of `n_layers`."""
+    """Return the edits that skip all but the first `depth` of `n_layers` encoder layers."""
     return tuple(Edit("skip", "encoder", layer) for layer in range(depth, n_layers))
 
 
@@ -73,13 +72,13 @@ def logit_shares(
     model: Transformer, trace: Trace, step: int, one: int, other: int, *,
     hooks: Hook | None = None,
 ) -> LogitShares:  # fmt: skip
-    """Return each part's share in the difference of two tokens' logits, `one` minus `other`.
+    """Return the shares of all parts in the difference of two logits, `one` minus `other`.
 
     Args:
-        step: 0-based, the position whose prediction is looked at.
-        hooks: those that the trace was made with.
+        step: 0-based step of the prediction.
+        hooks: hooks of the trace.
 
-    Raises: `ValueError` for a step or token that does not exist.
+    Raises: `ValueError` for a step or token out of range.
     """
     config = model.config
     check_place("step", step, len(trace.tgt_ids))
@@ -141,29 +140,29 @@ def logit_shares(
 
 
 def parts_of(shares: LogitShares) -> list[tuple[Part, float]]:
-    """Return every part with its share, the largest first, whatever its sign."""
-    found = [
+    """Return all parts with their shares, largest magnitude first."""
+    parts = [
         (Part(kind, layer, head), float(share))
         for kind, table in shares.heads.items()
         if kind != "encoder_self"
         for (layer, head), share in np.ndenumerate(table)
     ]
-    found += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
-    found += [
+    parts += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
+    parts += [
         (Part("embedding"), shares.embedding), (Part("position"), shares.position),
         (Part("bias"), shares.bias),
     ]  # fmt: skip
-    return sorted(found, key=lambda each: -abs(each[1]))
+    return sorted(parts, key=lambda part: -abs(part[1]))
 
 
 def changes_without(
     model: Transformer, trace: Trace, shares: LogitShares, parts: Sequence[Part]
 ) -> list[float]:
-    """Return the measured change of the difference of two logits when a part is taken out.
+    """Return the measured change in the difference of two logits without each part.
 
-    A pass for each part, in which all that follows it, LayerNorms included, sees that it is gone.
-    Heads and networks put out 0 at every step, as after the edits `off` and `ffn off`; an embedding
-    or position is taken out at the step of the shares only, and of biases those that share counts.
+    One pass per part also changes all that follows it, including LayerNorms. Removed heads and
+    networks output 0 at every step, as with the edits `off` and `ffn off`; an embedding or position
+    is removed at the step of the shares only, and "bias" removes the biases of that share.
     """
     one, other = shares.ids
     final, bias = Site("decoder", None, "final", "hidden"), model.generator.bias
@@ -182,7 +181,7 @@ def changes_without(
 
 
 def _without(model: Transformer, trace: Trace, step: int, part: Part) -> Hook:
-    """Return the hook that takes a part out; the output's own bias is left to the caller."""
+    """Return the hook that removes a part, except for the output projection's bias."""
     kind, layer, head = part
     if kind in ("decoder_self", "cross") and layer is not None and head is not None:
         return HeadGates.of(model.config, {(kind, layer, head): 0.0})
@@ -202,26 +201,23 @@ def _without(model: Transformer, trace: Trace, step: int, part: Part) -> Hook:
 
 
 def _biases(model: Transformer) -> dict[Site, Tensor]:
-    """Return the decoder's biases outside its networks, by the value that each is added to."""
-    found = {Site("decoder", None, "final", "hidden"): getattr(model.decoder_norm, "bias", None)}
+    """Return the decoder's biases outside networks, by the value that they are added to."""
+    biases = {Site("decoder", None, "final", "hidden"): getattr(model.decoder_norm, "bias", None)}
     for n, layer in enumerate(model.decoder):
         for block in BLOCKS["decoder"]:
             around: Residual = getattr(layer, f"around_{block}")
             if isinstance(around, Skipped):
                 continue
             if not around.pre:
-                found[Site("decoder", n, block, "hidden")] = around.norm.bias
+                biases[Site("decoder", n, block, "hidden")] = around.norm.bias
             if block != "feed_forward":
                 w_o = getattr(layer, f"{block}_attention").w_o
-                found[Site("decoder", n, block, "output")] = w_o.bias
-    return {site: bias for site, bias in found.items() if bias is not None}
+                biases[Site("decoder", n, block, "output")] = w_o.bias
+    return {site: bias for site, bias in biases.items() if bias is not None}
 
 
 def _through(norm: nn.LayerNorm, x: Tensor, read: Tensor) -> tuple[Tensor, float]:
-    """Move a direction through a LayerNorm, with its scale fixed at x.
-
-    Returns: v with v . x + share = read . norm(x), and that share, of the norm's bias.
-    """
+    """Return v and the share of the bias with v . x + share = read . norm(x), for a fixed scale."""
     scale = (x.var(correction=0) + norm.eps).sqrt()
     moved = read * norm.weight.double() / scale
     return moved - moved.mean(), float(read @ norm.bias.double())

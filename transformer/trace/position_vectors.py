@@ -31,15 +31,15 @@ TextSide = Literal["source", "translation"]
 
 @dataclass(frozen=True, eq=False)
 class StackInput:
-    """The input of the encoder or the decoder, which is content plus positions."""
+    """The input of the encoder or decoder: content plus positions."""
 
-    content: Floats  # [n, d_model], the embeddings times `scale`
-    positions: Floats  # [n, d_model], the positional encodings of positions 0, 1, and on
-    scale: float  # sqrt(d_model), or 1 for a model that does not scale
+    content: Floats  # [n, d_model], embeddings times `scale`
+    positions: Floats  # [n, d_model], encodings of positions 0, 1, ...
+    scale: float  # sqrt(d_model), or 1 for a model without scaling
 
 
 def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> StackInput:
-    """Return both parts of the input of the encoder ("source") or decoder ("translation")."""
+    """Return content and positions of the encoder ("source") or decoder ("translation") input."""
     source = side == "source"
     embedding = model.src_embedding if source else model.tgt_embedding
     positions = model.src_positions if source else model.tgt_positions
@@ -51,10 +51,7 @@ def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> Stack
 
 
 def embedding_tables(model: Transformer) -> dict[str, Floats]:
-    """Return the embedding matrices [V, d_model] by their use.
-
-    Shared weights (`tie_embeddings`) appear once, under a joint name.
-    """
+    """Return the embedding matrices [V, d_model] by use; shared weights have one joint name."""
     used = {
         "source": model.src_embedding.weight,
         "target": model.tgt_embedding.weight,
@@ -63,8 +60,8 @@ def embedding_tables(model: Transformer) -> dict[str, Floats]:
     names: dict[int, list[str]] = {}
     for name, weight in used.items():
         names.setdefault(weight.data_ptr(), []).append(name)
-    return {" and ".join(", ".join(each).rsplit(", ", 1)): to_array(used[each[0]])
-            for each in names.values()}  # fmt: skip
+    return {" and ".join(", ".join(uses).rsplit(", ", 1)): to_array(used[uses[0]])
+            for uses in names.values()}  # fmt: skip
 
 
 def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Floats:
@@ -74,7 +71,7 @@ def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Fl
 
 
 def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
-    """Return a name for each dimension, "sin of pair 0" and so on: [d_model]."""
+    """Return the names of dimensions, [d_model]: "sin of pair 0", ..."""
     names = [""] * d_model
     for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout).tolist()):
         names[sine], names[cosine] = f"sin of pair {pair}", f"cos of pair {pair}"
@@ -82,7 +79,7 @@ def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
 
 
 def wavelengths(d_model: int) -> NDArray[np.float64]:
-    """Return each pair's period in positions, 2 pi / w_i: [d_model / 2]."""
+    """Return the periods of pairs in positions, 2 pi / w_i: [d_model / 2]."""
     periods: NDArray[np.float64] = 2 * np.pi / angular_frequencies(d_model).numpy()
     return periods
 
@@ -95,22 +92,22 @@ def offset_products(starts: Sequence[int], n: int, d_model: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A numerical check of the shift property: M_k PE(pos) against PE(pos + k), pair by pair."""
+    """A numerical check of the shift property, M_k PE(pos) = PE(pos + k), pair by pair."""
 
-    before: Floats  # [P, 2], the (sin, cos) pairs of PE(pos)
-    after: Floats  # [P, 2], the same pairs after multiplying PE(pos) by M_k
-    expected: Floats  # [P, 2], the pairs of PE(pos + k), from the formula
-    angles: NDArray[np.float64]  # [P], k w_i in radians, by which M_k rotates each pair
-    largest_error: float  # max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos
-    largest_error_anywhere: float  # the same over positions 0 .. `positions_checked` - 1.
-    positions_checked: int  # their number
+    before: Floats  # [P, 2], (sin, cos) pairs of PE(pos)
+    after: Floats  # [P, 2], pairs of M_k PE(pos)
+    expected: Floats  # [P, 2], pairs of PE(pos + k), from the formula
+    angles: NDArray[np.float64]  # [P], rotations k w_i in radians
+    largest_error: float  # max |M_k PE(pos) - PE(pos + k)| over dimensions at this pos
+    largest_error_anywhere: float  # the same over positions 0 .. `positions_checked` - 1
+    positions_checked: int
 
 
 def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) -> Shift:
     """Check PE(pos + k) = M_k PE(pos) at `pos`, and with the same M_k at positions 0 .. n - 1.
 
-    `k` may be negative. M_k is multiplied in float64 with the float32 encodings that models use,
-    so only float32 rounding remains.
+    `k` may be negative. M_k is float64 and encodings are float32 as in models, so errors are
+    float32 rounding.
     """
     turn = shift_matrix(k, d_model, layout=layout)
     tables = {at: sinusoidal(1, d_model, start=at, layout=layout).double() for at in (pos, pos + k)}
@@ -147,40 +144,40 @@ def tables_of(model: Transformer) -> dict[str, Floats]:
 def distance_numbers(
     model: Transformer, distances: Sequence[int] | NDArray[np.int64]
 ) -> dict[str, Floats]:
-    """Return what relative positions add to logits by stack, "Encoder" and "Decoder".
+    """Return the terms of relative positions in logits by stack, "Encoder" and "Decoder".
 
     Args: distances: [n], key position minus query position.
 
-    Returns: [H, n] each; NaN where a stack masks the key. {} for models without them.
+    Returns: [H, n] per stack; NaN for masked keys. {} for models without relative positions.
     """
     if model.config.positions != "relative":
         return {}
     apart = torch.tensor(np.asarray(distances), dtype=torch.long)
-    found: dict[str, Floats] = {}
+    by_stack: dict[str, Floats] = {}
     for side, module in (("Encoder", model.src_distances), ("Decoder", model.tgt_distances)):
         table = module.table.detach().float().cpu()
         numbers = table[distance_buckets(apart, causal=module.causal)].T.contiguous().numpy()
         if module.causal:
             numbers[:, np.asarray(distances) > 0] = np.nan
-        found[side] = numbers
-    return found
+        by_stack[side] = numbers
+    return by_stack
 
 
 _NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
 
 
 def stored_note(model: Transformer) -> str:
-    """Describe a stored table and its distance from the formula; "" for models without one."""
+    """Describe a stored table and its distance from the formula, or return ""."""
     if model.config.positions != "stored":
         return ""
     if model not in _NOTES:  # a long table takes a tenth of a second to compare
-        tables = {side.lower(): torch.from_numpy(each) for side, each in tables_of(model).items()}
+        tables = {side.lower(): torch.from_numpy(table) for side, table in tables_of(model).items()}
         _NOTES[model] = about_stored(tables, model.config)
     return _NOTES[model]
 
 
 def unlike_the_paper(config: ModelConfig) -> str:
-    """Say how a model's sinusoids differ from the paper's, in a sentence; "" if they do not."""
+    """Describe how a model's sinusoids differ from the paper's, or return ""."""
     if config.positions == "relative":
         return (
             "This model adds nothing for positions to its embeddings: each head adds a number for "
@@ -198,7 +195,7 @@ def unlike_the_paper(config: ModelConfig) -> str:
 
 
 def trained_positions(metrics: Mapping[str, Any]) -> int | None:
-    """Return the number of positions seen in training, by its metrics, or None if unknown."""
+    """Return the number of positions seen in training from metrics, or None."""
     training = metrics.get("training")
     if not isinstance(training, Mapping):
         return None
@@ -208,7 +205,7 @@ def trained_positions(metrics: Mapping[str, Any]) -> int | None:
 
 
 def pairs_around(limit: int, d_model: int) -> list[int]:
-    """Return the pairs with about four turns, one, and a quarter in `limit` positions."""
+    """Return the pairs with about four, one and a quarter turns in `limit` positions."""
     waves = wavelengths(d_model)
     return sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
 
@@ -216,13 +213,12 @@ def pairs_around(limit: int, d_model: int) -> list[int]:
 def around(
     limit: int, d_model: int, tables: Mapping[str, Floats], kind: str = "learned"
 ) -> tuple[Floats, list[str]]:
-    """Return curves on both sides of position `limit`: the sines of `pairs_around`, which go on,
-    and a model's tables, which end.
+    """Return curves before and after position `limit`: sines of `pairs_around`, and tables.
 
-    Args: tables: by stack, [n, d_model].  kind: "learned" or "stored".
+    Args: tables: [n, d_model] by stack.  kind: "learned" or "stored".
 
-    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Tables
-        are scaled to a largest magnitude of 1.
+    Returns: curves [2 * limit, C], NaN after the end of a table, and C names. Tables are scaled to
+        a largest magnitude of 1.
     """
     waves, pairs = wavelengths(d_model), pairs_around(limit, d_model)
     curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]

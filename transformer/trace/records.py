@@ -1,9 +1,8 @@
-"""Frozen NumPy records of a model at work on one sentence.
+"""Frozen NumPy records of a model at work on one sentence, without PyTorch.
 
-These records are all that figures and pages know of the model. Nothing here
-imports PyTorch. Shape letters: S source tokens, T decoder positions, H heads, V vocabulary,
-K alternatives kept per step, Le and Ld encoder and decoder layers, B beam rows.
-All log-probabilities are natural (nats). Indices are 0-based; screens show them 1-based.
+Figures and pages know the model by these records only. Shape letters: S source tokens, T decoder
+positions, H heads, V vocabulary, K alternatives per step, Le and Ld encoder and decoder layers,
+B beam rows. Log-probabilities are in nats. Indices are 0-based; screens show them 1-based.
 """
 
 from __future__ import annotations
@@ -20,42 +19,42 @@ from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One sentence through the model: tokens, every attention map, and the predictions.
+    """One sentence through the model: tokens, all attention maps, and predictions.
 
-    Row t of the decoder's maps belongs to the position whose input is `tgt_tokens[t]` and whose
-    prediction is `predicted_tokens[t]`. Rows are queries, columns are keys, and rows sum to 1.
+    Row t of the decoder's maps reads `tgt_tokens[t]` and predicts `predicted_tokens[t]`. Rows are
+    queries and sum to 1, columns are keys.
     """
 
     src_tokens: tuple[str, ...]  # [S], ends with `</s>`
     tgt_tokens: tuple[str, ...]  # [T], the decoder's input, starts with `<s>`
-    predicted_tokens: tuple[str, ...]  # [T], what each input predicts: the translation and `</s>`
+    predicted_tokens: tuple[str, ...]  # [T], the translation and `</s>`
     src_ids: tuple[int, ...]
     tgt_ids: tuple[int, ...]
     predicted_ids: tuple[int, ...]
     encoder_self: Floats  # [Le, H, S, S]
     decoder_self: Floats  # [Ld, H, T, T]
     cross: Floats  # [Ld, H, T, S]
-    log_probs: Floats  # [T], log-probability of each predicted token
-    top_ids: Ints  # [T, K], the K most probable next tokens, best first
+    log_probs: Floats  # [T], of the predicted tokens
+    top_ids: Ints  # [T, K], most probable next tokens, best first
     top_log_probs: Floats  # [T, K]
     top_tokens: tuple[tuple[str, ...], ...]  # [T][K], their pieces
-    entropy: Floats  # [T], entropy of the next-token distribution, in nats
+    entropy: Floats  # [T], of the next-token distribution, in nats
     source: str  # the sentence as typed
     text: str  # the translation, detokenised
     score: float  # log P / length penalty of the translation
-    src_unknown: tuple[int, ...] = ()  # positions in `src_tokens` that are `<unk>`
+    src_unknown: tuple[int, ...] = ()  # positions of `<unk>` in `src_tokens`
     src_special: tuple[int, ...] = ()  # positions of `<s>`, `</s>` and padding
     tgt_special: tuple[int, ...] = ()  # positions of `<s>`, `</s>` and padding
     complete: bool = True  # False if the length limit cut the translation
-    forced: bool = False  # True if the target was given rather than searched for
-    search: SearchRecord | None = field(default=None, repr=False)  # None if the target was given
-    n_forced: int = 0  # first predicted tokens that were given: those of a prefix, or all T
-    allowed: Bools | None = None  # [T, K], which of `top_ids` sampling could choose
-    n_allowed: Ints | None = None  # [T], how many tokens sampling could choose from
-    # Largest difference of a weight to one pass over the whole translation, if measured.
+    forced: bool = False  # True if a target replaced the search
+    search: SearchRecord | None = field(default=None, repr=False)  # None with a target
+    n_forced: int = 0  # number of forced first tokens: a prefix, or all T
+    allowed: Bools | None = None  # [T, K], True for `top_ids` open to sampling
+    n_allowed: Ints | None = None  # [T], number of tokens open to sampling
+    # Largest weight difference from one pass over the whole translation, if measured.
     forcing_gap: float | None = None
     forced_end: bool = False  # True if the length limit forced `</s>`; `complete` is then False
-    states: States | None = field(default=None, repr=False)  # None unless asked for
+    states: States | None = field(default=None, repr=False)  # None unless recorded
 
     @property
     def n_words(self) -> int:
@@ -73,12 +72,12 @@ class Trace:
         )  # fmt: skip
 
     def attention(self, kind: AttentionKind) -> Floats:
-        """Return the maps of one kind, [L, H, queries, keys]; `ValueError` for other names."""
+        """Return the maps of one kind, [L, H, queries, keys]. Raises `ValueError` for others."""
         maps: Floats = getattr(self, checked_kind(kind))
         return maps
 
     def axis_tokens(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the (query tokens, key tokens) of one kind: labels of its rows and columns."""
+        """Return the query tokens and key tokens of one kind: its row and column labels."""
         queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
 
@@ -93,33 +92,33 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Values inside the model for one sentence; what was not asked for is empty."""
+    """Values inside the model for one sentence; empty unless recorded."""
 
-    #: [1 + L, n, d_model], the residual stream in front of the first layer and behind each
+    #: [1 + L, n, d_model], the residual stream before the first layer and after every layer
     hidden: dict[StackName, Floats] = field(default_factory=dict)
-    #: [L, H, n, d_v], the outputs of heads, before W_O
+    #: [L, H, n, d_v], head outputs before W_O
     heads: dict[AttentionKind, Floats] = field(default_factory=dict)
-    #: [L, H, m], the lengths of the keys' value vectors
+    #: [L, H, m], norms of the value vectors
     value_norms: dict[AttentionKind, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """One query's logits, their weights, and what follows from them."""
+    """One query's logits, weights and output."""
 
     logits: Floats  # [m], input of the softmax before the mask
-    masked: Floats  # [m], the same, with -inf at masked keys
+    masked: Floats  # [m], the same with -inf at masked keys
     weights: Floats  # [m], their softmax; sums to 1
-    weighted: Floats  # [m, d_v], each value times its weight
+    weighted: Floats  # [m, d_v], values times weights
     output: Floats  # [d_v], their sum: the head's output for this query
-    contribution: Floats  # [d_model], the output (times its gate) through W_O
+    contribution: Floats  # [d_model], the output times its gate, through W_O
 
 
 @dataclass(frozen=True, eq=False)
 class HeadStages:
-    """One query in one head, from the tokens' vectors to what the block adds (section 3.2).
+    """One query in one head, from token vectors to the block's output (section 3.2).
 
-    There are m keys; in decoder self-attention all T positions, later ones masked.
+    Decoder self-attention has m = T keys, of which later ones are masked.
     """
 
     kind: AttentionKind
@@ -128,22 +127,22 @@ class HeadStages:
     query: int
     query_token: str
     key_tokens: tuple[str, ...]  # [m]
-    x_query: Floats  # [d_model], what W_Q reads
-    x_keys: Floats  # [m, d_model], what W_K and W_V read
+    x_query: Floats  # [d_model], input of W_Q
+    x_keys: Floats  # [m, d_model], input of W_K and W_V
     q: Floats  # [d_k]
     keys: Floats  # [m, d_k]
     values: Floats  # [m, d_v]
-    products: Floats  # [m, d_k], q times each key, element by element
-    dots: Floats  # [m], their sums q . k.
+    products: Floats  # [m, d_k], q times the keys, element by element
+    dots: Floats  # [m], their sums q . k
     mask: NDArray[np.bool_]  # [m] bool, True = may attend
-    scaled: Weighing  # from the logits q . k / sqrt(d_k), as in the model.
-    unscaled: Weighing  # from the logits q . k. Both with what relative positions add.
+    scaled: Weighing  # from the model's logits q . k / sqrt(d_k), plus relative positions
+    unscaled: Weighing  # from logits q . k, plus relative positions
     gate: float  # factor on the head's output, 1 in the paper
     w_o: Floats  # [d_v, d_model], the head's slice of the output projection
-    block_output: Floats  # [d_model], of all heads together and the bias
-    bias: Floats  # [d_model], of the output projection; zeros if it has none
-    has_bias: bool = False  # whether the four projections have biases; the paper's have none
-    relative: Floats | None = None  # [m], what relative positions add to the logits
+    block_output: Floats  # [d_model], sum of all heads and the bias
+    bias: Floats  # [d_model], bias of the output projection, or zeros
+    has_bias: bool = False  # whether the four projections have biases, unlike the paper's
+    relative: Floats | None = None  # [m], terms of relative positions in the logits
 
 
 SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")
@@ -151,22 +150,22 @@ SPLIT_PARTS = ("content_content", "content_position", "position_content", "posit
 
 @dataclass(frozen=True, eq=False)
 class LogitSplit:
-    """The logits of a layer-1 head as a sum: each token is its embedding plus its position.
+    """The logits of a layer-1 head as a sum over the embeddings and positions of tokens.
 
-    Rows are queries and columns keys, [n, n]; values are divided by sqrt(d_k) like the logits.
+    Maps are [n, n], rows are queries; values are divided by sqrt(d_k) like the logits.
     """
 
     kind: AttentionKind  # "encoder_self" or "decoder_self"
     head: int  # 0-based
     tokens: tuple[str, ...]  # [n]
-    content_content: Floats  # the four parts, the query's side first
+    content_content: Floats  # query part first
     content_position: Floats
     position_content: Floats
     position_position: Floats
-    bias: Floats | None  # all products with a bias of W_Q or W_K, or None
-    logits: Floats  # the model's own q . k / sqrt(d_k), before the mask.
+    bias: Floats | None  # all products with a bias of W_Q or W_K
+    logits: Floats  # the model's q . k / sqrt(d_k), before the mask
     mask: NDArray[np.bool_]  # [n, n] bool, True = may attend
-    residual: float  # largest difference between the parts' sum and the logits
+    residual: float  # largest difference between logits and the sum of parts
 
     @property
     def parts(self) -> dict[str, Floats]:
@@ -181,40 +180,40 @@ StreamBlock = Literal["self", "cross", "feed_forward"]
 
 @dataclass(frozen=True, eq=False)
 class StackStream:
-    """The residual stream of one stack (section 3.1): L layers of K blocks that each add to it."""
+    """The residual stream of one stack (section 3.1): L layers of K blocks that add to it."""
 
     tokens: tuple[str, ...]  # [n]
-    blocks: tuple[StreamBlock, ...]  # [K], the blocks of a layer in their order
+    blocks: tuple[StreamBlock, ...]  # [K], the blocks of a layer in order
     entering: Floats  # [n, d_model], embedding plus position
-    outputs: Floats  # [L, K, n, d_model], what each block adds
-    # [L, K, n, d_model], the stream behind each block, in a post-norm model after its LayerNorm.
-    hidden: Floats
-    leaving: Floats  # [n, d_model], what leaves the stack
-    inner: Floats  # [L, n, d_ff], the activations of the feed-forward networks' neurons
+    outputs: Floats  # [L, K, n, d_model], block outputs, added to the stream
+    hidden: Floats  # [L, K, n, d_model], the stream after blocks, and after a post-norm LayerNorm
+    leaving: Floats  # [n, d_model], the stack's output
+    inner: Floats  # [L, n, d_ff], activations of the feed-forward neurons
+
+    @property
+    def _states(self) -> Floats:  # [1 + L K, n, d_model]
+        return np.concatenate([self.entering[None], self.hidden.reshape(-1, *self.entering.shape)])
 
     @property
     def before(self) -> Floats:
-        """The stream in front of each block, [L, K, n, d_model]."""
-        behind = self.hidden.reshape(-1, *self.entering.shape)
-        return np.concatenate([self.entering[None], behind[:-1]]).reshape(self.hidden.shape)
+        """The stream before the blocks, [L, K, n, d_model]."""
+        return self._states[:-1].reshape(self.hidden.shape)
 
     @property
     def norms(self) -> Floats:
-        """Lengths of the stream at the input and behind each block, [1 + L K, n]."""
-        behind = self.hidden.reshape(-1, *self.entering.shape)
-        return _lengths(np.concatenate([self.entering[None], behind]))
+        """Norms of the stream at the input and after the blocks, [1 + L K, n]."""
+        return _lengths(self._states)
 
     @property
     def added_norms(self) -> Floats:
-        """Lengths of what each block adds, [L, K, n]."""
+        """Norms of block outputs, [L, K, n]."""
         return _lengths(self.outputs)
 
     @property
     def shares(self) -> Floats:
-        """Share of each block in the sum of the stream and what it adds, [L, K, n].
+        """Block shares |output| / (|stream| + |output|), [L, K, n].
 
-        It is |added| / (|stream| + |added|): 0 for a block that changes nothing, 0.5 for one that
-        adds a vector as long as the stream in front of it.
+        0 for a block that changes nothing, 0.5 for an output as long as the stream before it.
         """
         added, before = self.added_norms, _lengths(self.before)
         total = added + before
@@ -239,7 +238,7 @@ class Stream:
 
     encoder: StackStream
     decoder: StackStream
-    pre_norm: bool  # whether blocks read a normalised copy of the stream, which is then a plain sum
+    pre_norm: bool  # True if blocks read a normalised copy and the stream is a plain sum
 
     def stack(self, name: StackName) -> StackStream:
         """Return the stream of one stack."""
@@ -263,43 +262,42 @@ class FeedForwardReading:
     layer: int  # 0-based, as is the position
     position: int
     token: str
-    added: Floats  # [d_model], what it adds to the stream
-    inner: Floats  # [d_ff], its neurons' activations
-    neurons: Ints  # [k], those with the largest activations, largest first
-    sizes: Floats  # [k], length of what each of them adds: its activation times its row of W_2
-    promoted: Promoted | None = None  # what `added` does to the logits, or None in the encoder
-    lowered: Promoted | None = None  # the same for the tokens that it lowers most, lowest first
-    # By each of the neurons; empty in the encoder.
-    neuron_promoted: tuple[Promoted, ...] = ()
-    exact: bool = False  # no later layer reads it, so these logits are what it adds to the model's
+    added: Floats  # [d_model], its output
+    inner: Floats  # [d_ff], activations of its neurons
+    neurons: Ints  # [k], the most active neurons, most active first
+    sizes: Floats  # [k], norms of their outputs: activation times row of W_2
+    promoted: Promoted | None = None  # tokens with the largest added logits; decoder only
+    lowered: Promoted | None = None  # tokens with the smallest, smallest first; decoder only
+    neuron_promoted: tuple[Promoted, ...] = ()  # [k], for `neurons`; decoder only
+    exact: bool = False  # True in the last layer, whose logits add up to the model's
 
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """The decoder's distribution after every layer, as if the rest of the stack were left out.
+    """The decoder's distribution after every layer, without the later layers.
 
-    Row 0 is what enters the first layer; the last row is the model's own distribution.
+    Row 0 is the input of the first layer; the last row is the model's distribution.
     """
 
     top_ids: Ints  # [1 + Ld, T], the most probable token
     top_log_probs: Floats  # [1 + Ld, T], in nats
-    ranks: Ints  # [1 + Ld, T], of the token that the model predicts in the end, 1 for the first
-    log_probs: Floats  # [1 + Ld, T], of that token
+    ranks: Ints  # [1 + Ld, T], rank of the model's prediction, from 1
+    log_probs: Floats  # [1 + Ld, T], its log-probability
 
 
 @dataclass(frozen=True, eq=False)
 class LogitShares:
     """Shares of the decoder's parts in the difference of two tokens' logits at one step.
 
-    The scale of every LayerNorm is kept as it is, which makes the rest of the decoder linear in
-    what heads and networks put out. All shares add up to the difference.
+    With the scales of all LayerNorms fixed, the rest of the decoder is linear in the outputs of
+    heads and networks, and all shares add up to the difference.
     """
 
     step: int  # 0-based
-    ids: tuple[int, int]  # the difference is of the first token's logit and the second's
+    ids: tuple[int, int]  # the second token's logit is subtracted
     difference: float
     heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
-    feed_forward: Floats  # [Ld], their biases included
+    feed_forward: Floats  # [Ld], including biases
     embedding: float  # of the input token
     position: float  # of its position
     bias: float  # of all other biases, including LayerNorms
@@ -308,22 +306,22 @@ class LogitShares:
     def total(self) -> float:
         """The sum of all shares."""
         arrays = (*self.heads.values(), self.feed_forward)
-        parts = sum(float(each.sum(dtype=np.float64)) for each in arrays)
+        parts = sum(float(shares.sum(dtype=np.float64)) for shares in arrays)
         return parts + self.embedding + self.position + self.bias
 
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """The change of a translation's log-probabilities without single parts of the model.
+    """Changes of a translation's T log-probabilities without single parts of the model, in nats.
 
-    Values are in nats for each of the T tokens, negative where a token becomes less likely.
+    Negative where a token becomes less likely.
     """
 
     log_probs: Floats  # [T], with all parts
     heads: dict[AttentionKind, Floats]  # [L, H, T]
-    words: Floats  # [S, T], without the edges from any step to a source token
+    words: Floats  # [S, T], without all edges to a source token
     networks: dict[StackName, Floats]  # [L, T], without a feed-forward network
-    layers: dict[StackName, Floats]  # [L, T], without a whole layer
+    layers: dict[StackName, Floats]  # [L, T], without a layer
 
     def of(self, changes: Floats, step: int | None) -> Floats:
         """Return changes [..., T] of one step, or of the whole translation for None: [...]."""

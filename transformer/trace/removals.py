@@ -1,13 +1,13 @@
-"""The change of a translation's log-probabilities when parts of the model are taken out.
+"""Changes of a translation's log-probabilities without parts of the model.
 
-The target stays the same and is read in one pass. Heads are taken out by gates, many at once, a row
-of the batch for each; whatever else an edit can say takes a pass of its own.
+The decoder reads the same target in one pass. Gates remove many heads at once, in separate rows of
+a batch; every other edit takes a separate pass.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,15 +22,11 @@ from transformer.trace.building import padded, to_array
 from transformer.trace.records import Needs, Pair, StackName, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
-#: Numbers in the largest values inside the model for one batch, at most: 64 MB.
-_MOST_NUMBERS = 16_000_000
-
-#: Rows of a pass: 64 take 1% less time, but others' work waits for 0.36 s in place of 0.12 s.
+_MOST_NUMBERS = 16_000_000  # in the largest tensor of a batch: 64 MB
+#: Rows of a pass: 64 take 1% less time, but other work waits for 0.36 s instead of 0.12 s.
 _MOST_ROWS = 16
-#: Translations in a batch, and heads that are measured at once in a round of pruning.
-_PAIRS, _CANDIDATES = 25, 4
-#: Most translations for which each round measures all heads.
-_FEW = 8
+_PAIRS, _CANDIDATES = 25, 4  # translations in a batch, heads measured at once in pruning
+_FEW = 8  # up to this many translations, every pruning round measures all heads
 
 Row = TypeVar("Row")
 
@@ -44,20 +40,17 @@ class Head(NamedTuple):
 
     @property
     def off(self) -> Edit:
-        """The edit that takes it out."""
+        """The edit that removes it."""
         return Edit("off", PLACES[self.kind], self.layer, self.head)
 
 
 def heads_of(shapes: Mapping[AttentionKind, tuple[int, int]]) -> tuple[Head, ...]:
-    """Return all heads by kind, layer and number; `shapes` are a config's `head_shapes`."""
+    """Return all heads in order; `shapes` are a config's `head_shapes`."""
     return tuple(Head(kind, *at) for kind, shape in shapes.items() for at in np.ndindex(shape))
 
 
 def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
-    """Return few edits that take heads out: one for all of a layer, or of a kind.
-
-    Args: heads: all of the model.
-    """
+    """Return the fewest edits that remove heads `out` of all `heads`: by kind, layer or head."""
     edits: list[Edit] = []
     for kind in ATTENTION_KINDS:
         of_kind = [head for head in heads if head.kind == kind]
@@ -70,35 +63,32 @@ def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
 
 
 def log_probs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Floats:
-    """Return the log-probability [T], in nats, of each token of a trace's translation."""
-    found: Floats = _log_probs(model, [trace], [()], excluded)[0, 0]
-    return found
+    """Return the log-probabilities [T], in nats, of a trace's translation."""
+    result: Floats = _log_probs(model, [trace], [()], excluded)[0, 0]
+    return result
 
 
 def without_heads(
-    model: Transformer,
-    trace: Trace,
-    *,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> dict[AttentionKind, Floats]:
-    """Return the change of each token's log-probability when single heads are taken out.
+    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), progress: Report | None =
+    None,
+) -> dict[AttentionKind, Floats]:  # fmt: skip
+    """Return the changes of token log-probabilities without single heads.
 
     Args:
-        excluded: ids that never get probability, as in the search.
-        progress: called with (heads done, heads in all); may raise to stop.
+        excluded: ids without probability, as in the search.
+        progress: called with (heads done, all heads); may raise to stop.
 
-    Returns: by kind [L, H, T], in nats; negative where the token becomes less likely.
+    Returns: [L, H, T] by kind, in nats; negative where a token becomes less likely.
     """
     heads = heads_of(model.config.head_shapes)
     before = log_probs(model, trace, excluded=excluded)
-    found, done = [], 0
+    parts, done = [], 0
     for some in _batches(heads, model, [trace]):
-        found.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
+        parts.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
         done += len(some)
         if progress is not None:
             progress(done, len(heads))
-    rows = iter(np.concatenate(found) - before)
+    rows = iter(np.concatenate(parts) - before)
     return {
         kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)
         for kind, shape in model.config.head_shapes.items()
@@ -106,21 +96,14 @@ def without_heads(
 
 
 def with_edits(
-    model: Transformer,
-    trace: Trace,
-    edits: Sequence[Edits],
-    *,
-    means: Means | None = None,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Floats:
-    """Return the change of each token's log-probability under each of several sets of edits.
+    model: Transformer, trace: Trace, edits: Sequence[Edits], *, means: Means | None = None,
+    excluded: Sequence[int] = (), progress: Report | None = None,
+) -> Floats:  # fmt: skip
+    """Return the changes of token log-probabilities with sets of edits: [sets, T], in nats.
 
-    Sets that take heads out or scale them share a pass; any other set takes a separate pass.
+    Sets that only remove or scale heads share passes; any other set takes a separate pass.
 
     Args: see `without_heads` and `transformer.edits.model.edited`.
-
-    Returns: [sets, T], in nats.
     """
     before, sets, done = log_probs(model, trace, excluded=excluded), [*map(parse_edits, edits)], 0
     rows = np.zeros((len(sets), len(before)), np.float32)
@@ -138,11 +121,11 @@ def with_edits(
 
 
 def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]], times: int = 1) -> HeadGates:
-    """Return gates [L, sets, H] that compute what each of several sets of `off` and `scale` does.
+    """Return gates [L, sets, H] equivalent to sets of `off` and `scale` edits.
 
-    Args: times: rows for each set, which follow one another.
+    Args: times: consecutive rows per set.
 
-    Raises: `InputError` for an edit that the model cannot take.
+    Raises: `InputError` for an edit that the model does not support.
     """
     gates = {
         kind: torch.ones(n_layers, len(edits), n_heads)
@@ -158,15 +141,12 @@ def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]], times: int = 1
 
 
 def needs(
-    model: Transformer,
-    trace: Trace,
-    *,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Needs:
-    """Return what a trace's translation needs: single heads, source words, networks, layers.
+    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), progress: Report | None =
+    None,
+) -> Needs:  # fmt: skip
+    """Return the changes of a trace's translation without heads, source words, networks, layers.
 
-    Args: progress: called with (parts done, parts in all); may raise to stop.
+    Args: progress: called with (parts done, all parts); may raise to stop.
     """
     config = model.config
     depths: dict[StackName, int] = {
@@ -182,9 +162,9 @@ def needs(
     def without(edits: Sequence[Edit]) -> Floats:
         nonlocal done
         sets = [[edit] for edit in edits]
-        found = with_edits(model, trace, sets, excluded=excluded, progress=report)
+        changes = with_edits(model, trace, sets, excluded=excluded, progress=report)
         done += len(edits)
-        return found
+        return changes
 
     def each_layer(verb: Verb) -> dict[StackName, Floats]:
         return {
@@ -204,33 +184,28 @@ def needs(
 
 
 class Pruned(NamedTuple):
-    """A model after one more head was taken out."""
+    """A model after the removal of one more head."""
 
     head: Head
-    log_prob: float  # of all translations together, in nats
-    #: the change when each of the others goes too, in nats, as it was last measured
-    harms: Mapping[Head, float]
+    log_prob: float  # sum over all translations, in nats
+    harms: Mapping[Head, float]  # change without one more head, in nats, when last measured
 
 
 def pruned(
-    model: Transformer,
-    pairs: Sequence[Trace | Pair],
-    *,
-    after: Sequence[Pruned] = (),
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Iterator[Pruned]:
-    """Take heads out one by one, least harmful first.
+    model: Transformer, pairs: Sequence[Trace | Pair], *, after: Sequence[Pruned] = (), excluded:
+    Sequence[int] = (), progress: Report | None = None,
+) -> Iterator[Pruned]:  # fmt: skip
+    """Remove heads one by one, least harmful first.
 
-    All heads left are measured again in each round. For more than `_FEW` translations that takes
-    too long: they are in the order of their last harm, until one harms less than all others did
-    before, which misses heads that harm less once others are gone.
+    Every round measures all remaining heads. For more than `_FEW` translations, a round measures
+    heads in the order of their last harm until one harms less than all others did before; this
+    misses heads that become less harmful as others go.
 
     Args:
-        after: what was yielded before a stop; the rest is what it would have been.
-        progress: called with (heads out, heads in all), often; may raise to stop.
+        after: results up to an earlier stop, to continue from.
+        progress: called with (heads removed, all heads), often; may raise to stop.
     """
-    heads, gone = heads_of(model.config.head_shapes), [each.head for each in after]
+    heads, gone = heads_of(model.config.head_shapes), [removal.head for removal in after]
 
     def report() -> None:
         if progress is not None:
@@ -249,7 +224,7 @@ def pruned(
             some = sorted(stale, key=harms.__getitem__, reverse=True)
             some = some[: _CANDIDATES if gone and len(pairs) > _FEW else None]
             sums = total_log_prob(model, pairs, [(*gone, head) for head in some], excluded, report)
-            fresh |= {head: each - now for head, each in zip(some, sums, strict=True)}
+            fresh |= {head: log_prob - now for head, log_prob in zip(some, sums, strict=True)}
         harms |= fresh
         head = max(fresh, key=fresh.__getitem__)
         gone.append(head)
@@ -258,13 +233,10 @@ def pruned(
 
 
 def total_log_prob(
-    model: Transformer,
-    pairs: Sequence[Trace | Pair],
-    out: Sequence[Collection[Head]],
-    excluded: Sequence[int] = (),
-    report: Callable[[], None] = lambda: None,
-) -> list[float]:
-    """Return the log-probability of all translations together without each set of heads, in nats.
+    model: Transformer, pairs: Sequence[Trace | Pair], out: Sequence[Collection[Head]], excluded:
+    Sequence[int] = (), report: Callable[[], None] = lambda: None,
+) -> list[float]:  # fmt: skip
+    """Return the summed log-probability of translations without each set of heads, in nats.
 
     Args: report: called after each batch; may raise to stop.
     """
@@ -274,21 +246,18 @@ def total_log_prob(
         batch = ordered[start : start + _PAIRS]
         done = 0
         for some in _batches(out, model, batch):
-            found = _log_probs(model, batch, [*map(_off, some)], excluded)
-            sums[done : done + len(some)] += found.sum((1, 2), dtype=np.float64)
+            edits = [[head.off for head in heads] for heads in some]
+            log_probs = _log_probs(model, batch, edits, excluded)
+            sums[done : done + len(some)] += log_probs.sum((1, 2), dtype=np.float64)
             done += len(some)
             report()
     return sums.tolist()
 
 
-def _off(heads: Iterable[Head]) -> tuple[Edit, ...]:
-    return tuple(head.off for head in heads)
-
-
 def _batches(
     rows: Sequence[Row], model: Transformer, pairs: Sequence[Trace | Pair]
 ) -> Iterator[Sequence[Row]]:
-    config, n = model.config, max(max(len(each.src_ids), len(each.tgt_ids)) for each in pairs)
+    config, n = model.config, max(max(len(pair.src_ids), len(pair.tgt_ids)) for pair in pairs)
     numbers = len(pairs) * n * max(config.d_ff, config.n_heads * n)
     size = min(_MOST_ROWS, max(1, _MOST_NUMBERS // numbers))
     return (rows[start : start + size] for start in range(0, len(rows), size))
@@ -300,28 +269,28 @@ def _log_probs(
     sets: Sequence[Sequence[Edit]],
     excluded: Sequence[int],
 ) -> Floats:
-    """Return log-probabilities [R, B, T] of B translations; 0 behind the end of one.
+    """Return log-probabilities [R, B, T] of B translations under R sets of `off` and `scale`.
 
-    Row r is that under sets[r], of `off` and `scale`. The encoder runs once for equal edits of it.
+    They are 0 after the end of a translation. The encoder runs once for equal encoder edits.
     """
     device, n, pad = model.generator.weight.device, len(pairs), model.config.pad_id
     read = [frozenset(edit for edit in chosen if edit.where == "encoder") for chosen in sets]
     encoders = list(dict.fromkeys(read))
 
     def gates(sets: Sequence[Collection[Edit]]) -> HeadGates | None:
-        return gates_of(model, [list(each) for each in sets], n) if any(sets) else None
+        return gates_of(model, [list(edits) for edits in sets], n) if any(sets) else None
 
     with torch.inference_mode():
-        src = padded((each.src_ids for each in pairs), pad, device).repeat(len(encoders), 1)
+        src = padded((pair.src_ids for pair in pairs), pad, device).repeat(len(encoders), 1)
         encoded = model.encode(src, hooks=gates(encoders))
-        rows = torch.tensor([encoders.index(each) * n + k for each in read for k in range(n)])
+        rows = torch.tensor([encoders.index(edits) * n + k for edits in read for k in range(n)])
         memory, mask = encoded.memory[rows.to(device)], encoded.src_mask
         encoded = Encoded(memory, None if mask is None else mask[rows.to(device)])
-        tgt_in = padded((each.tgt_ids for each in pairs), pad, device).repeat(len(sets), 1)
+        tgt_in = padded((pair.tgt_ids for pair in pairs), pad, device).repeat(len(sets), 1)
         states = model.decode(tgt_in, encoded, hooks=gates(sets)).hidden  # [R B, T, d_model]
-        ids = padded((each.predicted_ids for each in pairs), -1, device).repeat(len(sets), 1)
-        found = torch.stack([
-            normalised(model.logits(each), excluded).gather(1, wanted.clamp(min=0)[:, None])[:, 0]
-            for each, wanted in zip(states, ids, strict=True)
+        ids = padded((pair.predicted_ids for pair in pairs), -1, device).repeat(len(sets), 1)
+        log_probs = torch.stack([
+            normalised(model.logits(hidden), excluded).gather(1, tokens.clamp(min=0)[:, None])[:, 0]
+            for hidden, tokens in zip(states, ids, strict=True)
         ])  # fmt: skip
-        return to_array(found.masked_fill(ids < 0, 0)).reshape(len(sets), n, -1)
+        return to_array(log_probs.masked_fill(ids < 0, 0)).reshape(len(sets), n, -1)

@@ -1,8 +1,8 @@
-"""The logits of the first layer, split into content and position.
+"""First-layer logits, split into content and position.
 
-Before the first block of a post-norm model every token's vector is a sum, x_i = e_i + p_i: its
-embedding times sqrt(d_model) (section 3.4) and the encoding of its position (3.5). W_Q and W_K are
-linear, so q_i . k_j is exactly a sum of four products:
+Before the first block of a post-norm model, a token's vector is a sum x_i = e_i + p_i of its
+embedding times sqrt(d_model) (section 3.4) and its positional encoding (3.5). W_Q and W_K are
+linear, so q_i . k_j is a sum of four products:
 
     (e_i + p_i) W_Q W_K^T (e_j + p_j)^T = e_i..e_j + e_i..p_j + p_i..e_j + p_i..p_j
 """
@@ -25,7 +25,7 @@ from transformer.types import AttentionKind, Floats
 
 
 def why_not(config: ModelConfig) -> str | None:
-    """Return why the split is not exact for this config, in a sentence, or None if it is."""
+    """Return a sentence on why this config has no exact split, or None if it has one."""
     if config.positions == "relative":
         return (
             "This model adds no positions to its embeddings: each head adds a number for the "
@@ -44,12 +44,10 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
     """Split the layer-1 logits of one head over a trace's tokens.
 
     Args:
-        kind: "encoder_self" or "decoder_self"; the keys of cross-attention have been through the
-            whole encoder.
+        kind: "encoder_self" or "decoder_self"; keys of cross-attention come from the encoder.
         head: 0-based.
 
-    Raises: `ValueError` for a model or a kind without an exact split, or a head that does not
-        exist.
+    Raises: `ValueError` for a model or kind without an exact split, or a head out of range.
     """
     reason = why_not(model.config)
     if reason is not None:
@@ -69,7 +67,7 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
         e = model.content(tokens, embedding)  # [1, n, d_model]
         p = positions(0, tokens.size(1))[None]
         logits: Floats = inside.scores[head].cpu().numpy()
-        # The split is computed in float64, so the residual is the model's own rounding.
+        # In float64, so the residual is the model's rounding.
         exact = copy.deepcopy(block).double()
         e, p = e.double(), p.double()
         biases = _project(exact, torch.zeros_like(e), head)  # the biases alone

@@ -1,8 +1,7 @@
-"""The residual stream while a trace's tokens run through the model, and its feed-forward networks.
+"""The residual stream of a trace's tokens, and its feed-forward networks.
 
-Whether a neuron has a meaning is read off the output matrix: each neuron adds its row of W_2,
-times its activation, and a vector in the decoder's stream raises the logits of some tokens and
-lowers others.
+A neuron adds its row of W_2 times its activation to the stream. The output matrix shows the tokens
+whose logits such a vector raises or lowers.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ from transformer.types import ATTENTION_KINDS, Floats
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
-    """Run a trace's tokens through the model and record the stream behind each block.
-
-    Args: hooks: applied on the way.
-    """
+    """Run a trace's tokens through the model with hooks, and record the stream after all blocks."""
     record = Record(lambda site: site.name in ("output", "hidden", "inner"))
     every = Chain(hooks, record)
     device = model.src_embedding.weight.device
@@ -58,20 +54,22 @@ def with_states(
     names: Collection[StateName],
     hooks: Hooks | None = None,
 ) -> list[Trace]:
-    """Return traces with values of one more pass over their tokens, all in one batch.
+    """Return traces with states from one more pass, in one batch.
 
-    Args: hooks: the hooks of the traces, for these rows.
+    Args: hooks: hooks of the traces, for these rows.
     """
     if not names or not traces:
         return list(traces)
-    wanted = {"hidden", *("heads" for name in names if name == "heads"),
+    names_recorded = {"hidden", *("heads" for name in names if name == "heads"),
               *("v" for name in names if name == "value_norms")}  # fmt: skip
-    record = Record(lambda site: site.name in wanted)
+    record = Record(lambda site: site.name in names_recorded)
     every, device = Chain(hooks, record), model.generator.weight.device
     pad = model.config.pad_id
     with torch.inference_mode():
-        encoded = model.encode(padded((each.src_ids for each in traces), pad, device), hooks=every)
-        model.decode(padded((each.tgt_ids for each in traces), pad, device), encoded, hooks=every)
+        src, tgt_in = (padded(ids, pad, device) for ids in zip(
+            *((trace.src_ids, trace.tgt_ids) for trace in traces), strict=True
+        ))  # fmt: skip
+        model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
     return [
         dataclasses.replace(trace, states=_states(record, row, trace, names))
         for row, trace in enumerate(traces)
@@ -79,51 +77,43 @@ def with_states(
 
 
 def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]) -> States:
-    """Return the values of one row without its padding."""
     lengths: dict[StackName, int] = {
         "encoder": len(trace.src_ids), "decoder": len(trace.tgt_ids),
     }  # fmt: skip
-    found = States()
+    states = States()
     for stack, n in lengths.items() if "hidden" in names else ():
         sites = [site for site in record.values if site.name == "hidden" and site.stack == stack
                  and site.block in ("embedding", "feed_forward")]  # fmt: skip
-        found.hidden[stack] = np.stack([to_array(record[site][row, :n]) for site in sites])
+        states.hidden[stack] = np.stack([to_array(record[site][row, :n]) for site in sites])
     for kind in ATTENTION_KINDS:
         n = lengths["encoder" if kind == "encoder_self" else "decoder"]
         m = lengths["decoder" if kind == "decoder_self" else "encoder"]
         if "heads" in names:
-            found.heads[kind] = to_array(record.layers(kind, "heads")[:, row, :, :n])
+            states.heads[kind] = to_array(record.layers(kind, "heads")[:, row, :, :n])
         if "value_norms" in names:
             norms = record.layers(kind, "v")[:, row, :, :m].norm(dim=-1)
-            found.value_norms[kind] = to_array(norms)
-    return found
+            states.value_norms[kind] = to_array(norms)
+    return states
 
 
 def read_feed_forward(
-    model: Transformer,
-    pieces: Tokenizer,
-    stream: Stream,
-    stack: StackName,
-    layer: int,
-    position: int,
-    *,
-    n_neurons: int = 10,
-    n_tokens: int = 8,
-) -> FeedForwardReading:
-    """Read what one feed-forward network adds to one token, and which neurons bring it.
+    model: Transformer, pieces: Tokenizer, stream: Stream, stack: StackName, layer: int, position:
+    int, *, n_neurons: int = 10, n_tokens: int = 8,
+) -> FeedForwardReading:  # fmt: skip
+    """Read the output of one feed-forward network for one token, and its most active neurons.
 
     Args:
-        pieces: the target side's tokenizer.
+        pieces: the target's tokenizer.
         stream: recorded with this model.
         layer, position: 0-based.
-        n_neurons, n_tokens: how many to return, of the largest.
+        n_neurons, n_tokens: numbers of neurons and tokens to return.
 
-    Raises: `ValueError` for a layer or position that does not exist.
+    Raises: `ValueError` for a layer or position out of range.
     """
-    found = stream.stack(stack)
-    check_place("layer", layer, len(found.hidden))
-    check_place("position", position, len(found.tokens))
-    inner, added = found.inner[layer, position], found.outputs[layer, -1, position]
+    recorded = stream.stack(stack)
+    check_place("layer", layer, len(recorded.hidden))
+    check_place("position", position, len(recorded.tokens))
+    inner, added = recorded.inner[layer, position], recorded.outputs[layer, -1, position]
     neurons = np.argsort(-inner, kind="stable")[:n_neurons]
     network: FeedForward = getattr(model, stack)[layer].feed_forward
     with torch.inference_mode():
@@ -132,7 +122,7 @@ def read_feed_forward(
         activations = torch.from_numpy(inner[neurons]).to(device)
         rows = activations[:, None] * network.w_2.weight[:, chosen].T  # [k, d_model]
         reading = FeedForwardReading(
-            stack, layer, position, found.tokens[position], added, inner, neurons,
+            stack, layer, position, recorded.tokens[position], added, inner, neurons,
             sizes=to_array(rows.norm(dim=-1)),
         )  # fmt: skip
         if stack == "encoder":
@@ -144,7 +134,7 @@ def read_feed_forward(
             reading,
             promoted=_promoted(logits[0], pieces, n_tokens),
             lowered=dataclasses.replace(lowered, logits=-lowered.logits),
-            neuron_promoted=tuple(_promoted(each, pieces, n_tokens) for each in logits[1:]),
+            neuron_promoted=tuple(_promoted(row, pieces, n_tokens) for row in logits[1:]),
             exact=layer == model.config.n_decoder_layers - 1,
         )
 
@@ -152,18 +142,18 @@ def read_feed_forward(
 def _logits(
     model: Transformer, stream: Stream, layer: int, position: int, vectors: Tensor
 ) -> Tensor:
-    """Return what vectors in the stream add to the logits, past all later layers: [k, V].
+    """Return the logits [k, V] that vectors in the stream add, skipping later layers.
 
-    The LayerNorm on the way is applied with this token's own variance, so that parts of the stream
-    stay parts of the logits: in the last layer they add up to the model's own.
+    The LayerNorm uses this token's variance, so parts of the stream are parts of the logits: in the
+    last layer they add up to the model's.
     """
-    found = stream.decoder
+    recorded = stream.decoder
     norm: nn.LayerNorm
     if stream.pre_norm:
-        norm, total = model.decoder_norm, found.hidden[-1, -1, position]  # type: ignore[assignment]
+        norm, total = model.decoder_norm, recorded.hidden[-1, -1, position]  # type: ignore[assignment]
     else:
         norm = model.decoder[layer].around_feed_forward.norm  # type: ignore[assignment]
-        total = found.before[layer, -1, position] + found.outputs[layer, -1, position]
+        total = recorded.before[layer, -1, position] + recorded.outputs[layer, -1, position]
     scale = float(np.sqrt(total.var(dtype=np.float64) + norm.eps))
     centred = vectors - vectors.mean(dim=-1, keepdim=True)
     return (centred / scale * norm.weight) @ model.generator.weight.T

@@ -1,7 +1,7 @@
-"""The interface every model offers to pages: a trace, and what else it can do.
+"""The interface of all models for pages: traces and abilities, without PyTorch.
 
-`transformer.translator.Translator` can do everything. A model of another library offers attention
-only; a file of arrays offers the one sentence it holds. Nothing here imports PyTorch.
+`transformer.translator.Translator` has all abilities. A model of another library has attention
+only; a file of arrays has one sentence.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ Ability = Literal[
     "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",
 ]  # fmt: skip
 
-#: Abilities a model may lack: a record of its beam search; prefixes, given targets and sampling;
-#: gates, the residual stream and all else of encoder and decoder; parts that can be taken out
-#: (`transformer.edits`); queries, keys and values of a head; a tokenizer of this project; sentences
-#: other than its own.
+#: In order: a record of the beam search; prefixes, targets and sampling; gates and the residual
+#: stream; edits (`transformer.edits`); queries, keys and values of a head; a tokenizer of this
+#: project; any sentence.
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
-#: Why models of other kinds take no edits, one sentence each.
+#: Reasons why other kinds of models support no edits.
 NO_EDITS = {
     "huggingface": "This model is run by the transformers library, whose blocks Headlight cannot "
     "edit; models of Marian, JoeyNMT and fairseq can be imported, and then take edits.",
@@ -33,7 +32,7 @@ NO_EDITS = {
 
 
 class Unedited:
-    """A model that takes no edits, and says why not."""
+    """A model without edits."""
 
     def lacks(self, ability: Ability) -> str | None:
         """See `Tracer`."""
@@ -51,20 +50,19 @@ class Unedited:
 
 @runtime_checkable
 class Tracer(Protocol):
-    """Anything that turns a sentence into a `Trace`.
+    """A model that turns a sentence into a `Trace`.
 
-    Parts that a model does not have are empty. A model without an encoder has no source:
-    `src_tokens` is empty, `encoder_self` is [0, H, 0, 0] and `cross` [0, H, T, 0]. One without a
-    decoder has no target: `tgt_tokens` is empty, `decoder_self` is [0, H, 0, 0] and `cross`
-    [0, H, 0, S], with empty `log_probs` and `top_ids`. Depths and head counts of the kinds may
-    differ. In every piece `▁` marks the start of a word.
+    Missing parts are empty. Without an encoder there is no source: `src_tokens` is empty,
+    `encoder_self` is [0, H, 0, 0] and `cross` [0, H, T, 0]. Without a decoder there is no target:
+    `tgt_tokens` is empty, `decoder_self` is [0, H, 0, 0] and `cross` [0, H, 0, S], with empty
+    `log_probs` and `top_ids`. Kinds may differ in depth and head count. In pieces `▁` marks the
+    start of a word.
 
     Attributes:
-        name: on screen.
+        name: name on screen.
         device: "cpu" or "cuda".
-        max_tokens: longest sentence accepted.
-        kinds: which of the three kinds of maps its traces hold, in the order of
-            `transformer.types.ATTENTION_KINDS`.
+        max_tokens: longest sentence.
+        kinds: kinds of maps in its traces, in the order of `transformer.types.ATTENTION_KINDS`.
     """
 
     @property
@@ -80,10 +78,10 @@ class Tracer(Protocol):
     def kinds(self) -> tuple[AttentionKind, ...]: ...  # noqa: D102
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return None for an ability the model has, else one plain sentence why it has not."""
+        """Return None for an ability of the model, else the reason why it lacks it."""
 
     def edited(self, *edits: str) -> Tracer:
-        """Return the edited model. Raises `InputError` for edits that it cannot take."""
+        """Return the edited model. Raises `InputError` for unsupported edits."""
 
     def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:
         """Return the record of one sentence.

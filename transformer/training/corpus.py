@@ -168,10 +168,7 @@ def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
 
 
 def read_corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpus:
-    """Read one corpus of a recipe. Raises `DataError`.
-
-    Args: turn: how many times its name came before.
-    """
+    """Read a recipe's corpus, whose name came `turn` times before. Raises `DataError`."""
     if name == "reversal":
         return reversal()
     if name in MADE:

@@ -72,14 +72,9 @@ def projected_cross_entropy(
     "int pad_id, bool narrow) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _by_blocks(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    target: Tensor,
-    smoothing: float,
-    pad_id: int,
-    narrow: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float,
+    pad_id: int, narrow: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Compute the loss and its gradients, a block of rows at a time.
 
     With a row's softmax p, the gradient of its loss with respect to its logits is

@@ -240,13 +240,9 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) 
 
 
 def token_batches(
-    src_lengths: NDArray[np.int64],
-    tgt_lengths: NDArray[np.int64],
-    batch_tokens: int,
-    *,
-    seed: int,
-    epoch: int,
-) -> list[NDArray[np.int64]]:
+    src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64], batch_tokens: int, *,
+    seed: int, epoch: int,
+) -> list[NDArray[np.int64]]:  # fmt: skip
     """Group sentences of similar length into batches of about `batch_tokens` padded tokens (5.1).
 
     The tokens of the longer side count. Sentences are sorted by target, then source length, with

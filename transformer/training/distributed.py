@@ -44,7 +44,7 @@ class World:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait for all processes (barrier)."""
+        """Wait for all processes."""
         if self.size > 1:
             dist.barrier()
 

@@ -62,15 +62,9 @@ class DownloadError(DataError):
 
 
 def fetch(
-    corpus: str,
-    out: Path,
-    *,
-    tgt: str = "de",
-    home: str | None = None,
-    sha256: str | None = None,
-    show_progress: bool = True,
-    timeout: float = TIMEOUT,
-) -> Path:
+    corpus: str, out: Path, *, tgt: str = "de", home: str | None = None,
+    sha256: str | None = None, show_progress: bool = True, timeout: float = TIMEOUT,
+) -> Path:  # fmt: skip
     """Download a corpus to `out`/NAME, where recipes look for it, and return the folder.
 
     Args:
@@ -136,9 +130,7 @@ def _multi30k(server: _Server, folder: Path) -> None:
                 )
             _write(path, stored)
         elif _digest_of(path) != digest:
-            raise DownloadError(
-                f"{path}: exists, but is not the published text; move it away first"
-            )
+            raise DownloadError(f"{path}: exists, but is not the published text; move it away")
         server.bar.update()
 
 
@@ -235,10 +227,7 @@ class _Server(NamedTuple):
     bar: tqdm[Any]
 
     def get(self, path: str, limit: int, *, on_bar: bool = False) -> bytes:
-        """Download a file of at most `limit` bytes. Raises `DownloadError`.
-
-        Args: on_bar: the bar counts its bytes.
-        """
+        """Download a file of at most `limit` bytes, counted by the bar if `on_bar`."""
         url = f"{self.home}/{path}"
         # Some servers refuse Python's default user agent.
         request = urllib.request.Request(url, headers={"User-Agent": "Mozilla/5.0 (Headlight)"})  # noqa: S310

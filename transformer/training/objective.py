@@ -18,13 +18,11 @@ from transformer.training.recipe import TrainingRecipe
 
 @torch.no_grad()
 def tally(
-    model: Transformer | OneStack,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    *,
+    model: Transformer | OneStack, sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]], *,
     prepare: Callable[[Batch], Batch] = lambda batch: batch,
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
-) -> tuple[float, int, int]:
+) -> tuple[float, int, int]:  # fmt: skip
     """Predict the targets. Leaves the model in evaluation mode and PyTorch's generator unchanged.
 
     Args: prepare: see `transformer.training.tasks.LearningTask`; it draws the same numbers every

@@ -22,16 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def train(
-    recipe: Recipe,
-    data: Path,
-    out: Path,
-    *,
-    resume: bool = False,
-    download: bool = False,
-    device: str = "auto",
-    tensorboard: bool = False,
-    show_progress: bool = True,
-) -> Path:
+    recipe: Recipe, data: Path, out: Path, *, resume: bool = False, download: bool = False,
+    device: str = "auto", tensorboard: bool = False, show_progress: bool = True,
+) -> Path:  # fmt: skip
     """Run a recipe on the text under `data`, write a checkpoint to `out`, and return `out`.
 
     Args:

@@ -140,12 +140,9 @@ def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
 
 
 def _about(
-    known: Mapping[str, Any],
-    last: Mapping[str, Tensor],
-    checkpoint: Path,
-    model: Transformer | OneStack,
-    steps: NDArray[Any] | float = 0.0,
-) -> NDArray[Any]:
+    known: Mapping[str, Any], last: Mapping[str, Tensor], checkpoint: Path,
+    model: Transformer | OneStack, steps: NDArray[Any] | float = 0.0,
+) -> NDArray[Any]:  # fmt: skip
     """Return the member `about`, which relates a checkpoint's weights to the end of a run.
 
     Args: last: final weights, rounded to `steps` for each matrix.

@@ -77,10 +77,7 @@ def continuation(batch: Batch) -> Batch:
 
 
 def masked_tokens(batch: Batch, mask: int, vocab_size: int) -> Batch:
-    """Mask some tokens of the text, `<s>` to `</s>`, for BERT to predict.
-
-    Args: mask: id of the piece for a hidden token.
-    """
+    """Mask some tokens of the text, `<s>` to `</s>`, with the id `mask`, for BERT to predict."""
     text = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     words = (text != PAD_ID) & (text != BOS_ID) & (text != EOS_ID)
     predicted = words & (torch.rand(text.shape) < PREDICTED)

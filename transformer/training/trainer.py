@@ -61,34 +61,24 @@ class Trainer:
     """One training run, built from a recipe, a corpus and a folder, and started by `run()`."""
 
     def __init__(
-        self,
-        recipe: Recipe,
-        corpus: Corpus,
-        tokenizer: Tokenizer,
-        folder: RunFolder,
-        device: str,
+        self, recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer, folder: RunFolder, device: str,
         world: World,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.recipe, self.corpus, self.tokenizer = recipe, corpus, tokenizer
         self.folder, self.world = folder, world
         self.settings = recipe.training
         self.config = recipe.model.replace(vocab_size=tokenizer.vocab_size)
         self.task = task_of(recipe, tokenizer)
-        self.device = (
-            torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
-        )
+        self.device = torch.device(f"cuda:{world.local_rank}" if device == "cuda" else device)
         if device == "cuda":
             # cuDNN plans attention for each shape, and batches rarely share a shape.
             torch.backends.cuda.enable_cudnn_sdp(False)
         torch.manual_seed(self.settings.seed)
         self.model: Transformer | OneStack = self.task.build(self.config).to(self.device)
         self.objective: nn.Module = Objective(self.model, self.settings)
+        betas = self.settings.beta1, self.settings.beta2
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=0.0,
-            betas=(self.settings.beta1, self.settings.beta2),
-            eps=self.settings.epsilon,
-            fused=True,
+            self.model.parameters(), lr=0.0, betas=betas, eps=self.settings.epsilon, fused=True
         )
         self.progress = Progress()
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
@@ -106,16 +96,16 @@ class Trainer:
 
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe, write the checkpoint and return its folder."""
-        n_updates, shown = self.n_updates, show_progress and self.world.leads
+        n_updates, show_bar = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
-            self.objective = compiled(self.objective, self._try_out, show_progress=shown)
+            self.objective = compiled(self.objective, self._try_out, show_progress=show_bar)
         if self.world.size > 1:
             ids = [self.world.local_rank] if self.device.type == "cuda" else None
             self.objective = DistributedDataParallel(self.objective, device_ids=ids)
         board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates, initial=self.progress.update, unit="update", dynamic_ncols=True,
-            disable=not shown,
+            disable=not show_bar,
         )  # fmt: skip
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._done:
@@ -164,9 +154,8 @@ class Trainer:
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         save_every = self.settings.save_every
         begun: list[Begun] = []
-        snapshots = snapshot_updates(
-            self.settings.snapshots, self.settings.first_snapshot, n_updates
-        )
+        count, first = self.settings.snapshots, self.settings.first_snapshot
+        snapshots = snapshot_updates(count, first, n_updates)
         if snapshots and progress.update == 0 and self.world.leads:
             self.folder.save_snapshot(self.model, 0)
         while progress.batch < len(batches) and not self._done:
@@ -188,10 +177,8 @@ class Trainer:
             begun.clear()
             progress.seconds = seconds + time.monotonic() - started
             speed = (progress.tokens - tokens) / max(progress.seconds - seconds, 1e-9)
-            bar.set_postfix(
-                {"epoch": progress.epoch + 1, "loss": f"{loss:.3f}", "tokens/s": f"{speed:.0f}"},
-                refresh=False,
-            )
+            state = {"epoch": progress.epoch + 1, "loss": f"{loss:.3f}", "tokens/s": f"{speed:.0f}"}
+            bar.set_postfix(state, refresh=False)
             if logs:
                 mean = progress.nll / progress.n_tokens
                 progress.nll, progress.n_tokens = 0.0, 0
@@ -251,10 +238,8 @@ class Trainer:
         """Wait for an update and return its numbers; see `update`."""
         loss, nll = begun.totals.tolist()
         if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss at update {begun.number} is not finite; a lower peak_lr, "
-                "a longer warmup or clip_norm may help"
-            )
+            advice = "a lower peak_lr, a longer warmup or clip_norm may help"
+            raise TrainingError(f"the loss at update {begun.number} is not finite; {advice}")
         return loss / begun.n_tokens, nll, begun.n_tokens
 
     def _share(self, rows: NDArray[np.int64]) -> Batch:
@@ -268,9 +253,8 @@ class Trainer:
 
     def validate(self) -> float:
         """Return the validation text's negative log-likelihood in nats per token."""
-        loss = validation_loss(
-            self.model, *self._val, prepare=self.task.examine, autocast=self._autocast
-        )
+        how = {"prepare": self.task.examine, "autocast": self._autocast}
+        loss = validation_loss(self.model, *self._val, **how)
         self.model.train()
         return loss
 

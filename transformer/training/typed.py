@@ -111,11 +111,9 @@ def accepts(accepted: Sequence[str], translation: str) -> bool:
 
 
 def judge(
-    translator: Translator,
-    sentences: Sequence[TypedSentence],
-    decoding: Decoding | None = None,
+    translator: Translator, sentences: Sequence[TypedSentence], decoding: Decoding | None = None,
     on_translated: Callable[[int, int], None] | None = None,
-) -> tuple[Verdict, ...]:
+) -> tuple[Verdict, ...]:  # fmt: skip
     """Translate sentences and judge the results; by default, with the checkpoint's decoding."""
     how = decoding or translator.decoding
     sources = [item.source for item in sentences]

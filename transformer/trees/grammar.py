@@ -1,4 +1,4 @@
-"""The grammar of trees: brackets that match, and every word of the sentence copied in order."""
+"""The grammar of trees: matching brackets, and all words of the sentence in order."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Symbols:
 
 @lru_cache(maxsize=8)
 def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
-    """Return the symbols of trees among the pieces of a vocabulary; None if it has none."""
+    """Return the tree symbols of a vocabulary, or None if it has none."""
     if f"{_START}{CLOSE}" not in pieces:
         return None
 
     def those(mark: str) -> Bools:
         start = _START + mark
-        found = [piece.startswith(start) and len(piece) > len(start) for piece in pieces]
-        return np.array(found)
+        matches = [piece.startswith(start) and len(piece) > len(start) for piece in pieces]
+        return np.array(matches)
 
     close = np.array([piece == f"{_START}{CLOSE}" for piece in pieces])
     starts = np.array([piece.startswith(_START) for piece in pieces])
@@ -49,12 +49,11 @@ class State:
     """State of an unfinished tree."""
 
     depth: int = 0  # open phrases
-    #: word, piece: the next word, and how many of its pieces are written
-    word: int = 0
-    piece: int = 0
-    copying: bool = False  # whether the tag of the next word is written
-    opened: int = 0  # phrases opened since the last word or closing bracket; such a phrase is empty
-    whole: bool = False  # whether the phrase over all words is closed
+    word: int = 0  # the next word
+    piece: int = 0  # number of its pieces in the output
+    copying: bool = False  # True after the tag of the next word
+    opened: int = 0  # empty phrases, opened since the last word or closing bracket
+    whole: bool = False  # True after the phrase over all words
 
 
 class TreeGrammar:
@@ -74,7 +73,7 @@ class TreeGrammar:
         return State()
 
     def follow(self, state: object, token: int) -> State | None:
-        """Return the state after one more token; None after one that is not allowed."""
+        """Return the state after one more token, or None if the token is not allowed."""
         assert isinstance(state, State)
         if not self.allowed(state)[token]:
             return None
@@ -92,7 +91,7 @@ class TreeGrammar:
         return state  # `</s>`
 
     def allowed(self, state: object) -> Bools:
-        """Return which tokens may follow, [V]."""
+        """Return a mask [V] of the tokens that may follow."""
         assert isinstance(state, State)
         symbols = self.symbols
         if state.copying:
@@ -104,9 +103,9 @@ class TreeGrammar:
             return symbols.close
         if state.depth == 0:
             return symbols.opens
-        found = symbols.tags.copy()
+        allowed = symbols.tags.copy()
         if state.opened < MOST_OPENED:
-            found |= symbols.opens
+            allowed |= symbols.opens
         if not state.opened and state.depth > 1:
-            found |= symbols.close
-        return found
+            allowed |= symbols.close
+        return allowed

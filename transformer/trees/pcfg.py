@@ -52,16 +52,16 @@ class Pcfg:
             return None
         n, best = self.n_labels, dict[Span, Reals]()  # [symbols], log-probabilities
         begun: dict[Span, tuple[Ints, Reals]] = {}  # the rules whose left symbol a span can have
-        made, starts = np.unique(self.parents, return_index=True)
+        parents, starts = np.unique(self.parents, return_index=True)
         for width in range(1, len(words) + 1):
             for start in range(len(words) - width + 1):
                 span, cell = (start, start + width), np.full(len(self.names), -np.inf)
-                found = np.full(len(self.parents), -np.inf)
+                log_probs = np.full(len(self.parents), -np.inf)
                 for cut in range(start + 1, start + width):
                     rules, left = begun[start, cut]
                     right = best[cut, start + width][self.rights[rules]]
-                    found[rules] = np.maximum(found[rules], left + right)
-                cell[made] = np.maximum.reduceat(found, starts)
+                    log_probs[rules] = np.maximum(log_probs[rules], left + right)
+                cell[parents] = np.maximum.reduceat(log_probs, starts)
                 if width == 1:
                     cell[self.index[TAG + tags[start]]] = 0
                 cell[:n] = (self.chains + cell[:n]).max(axis=1)

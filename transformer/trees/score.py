@@ -61,22 +61,22 @@ def brackets(tree: Tree, counts: Sequence[bool]) -> list[Bracket]:
 
     Args: counts: for every word, whether it counts.
     """
-    found: list[Bracket] = []
-    _collect(tree, 0, counts, 0, found, top=True)
-    return found
+    result: list[Bracket] = []
+    _collect(tree, 0, counts, 0, result, top=True)
+    return result
 
 
 def _collect(
-    tree: Tree, at: int, counts: Sequence[bool], place: int, found: list[Bracket], *, top: bool
+    tree: Tree, at: int, counts: Sequence[bool], place: int, result: list[Bracket], *, top: bool
 ) -> tuple[int, int]:
     """Append the brackets from word `at`, number `place`; return both after the tree."""
     if tree.word is not None:
         return at + 1, place + counts[at]
-    start, index = place, len(found)
+    start, index = place, len(result)
     for child in tree.children:
-        at, place = _collect(child, at, counts, place, found, top=False)
+        at, place = _collect(child, at, counts, place, result, top=False)
     if place > start and not (top and tree.label in ROOTS):
-        found.insert(index, (SAME.get(tree.label, tree.label), start, place))
+        result.insert(index, (SAME.get(tree.label, tree.label), start, place))
     return at, place
 
 
@@ -96,7 +96,7 @@ def score(gold: Tree, tree: Tree) -> Score:
         matched=matched,
         gold=len(theirs),
         found=len(ours),
-        crossing=sum(any(crosses(each, other) for other in theirs) for each in ours),
+        crossing=sum(any(crosses(bracket, other) for other in theirs) for bracket in ours),
         exact=int(matched == len(theirs) == len(ours)),
         sentences=1,
         words=sum(counts),

@@ -1,7 +1,7 @@
-"""A tree as a sequence of symbols and words, and back (section 6.3; Vinyals et al. 2015).
+"""Trees as sequences of symbols and words, and back (section 6.3; Vinyals et al. 2015).
 
 `⟨S ⟨NP ·DT The ·NN cat ⟩ ⟨VP ·VBZ sits ⟩ ·. . ⟩`: a label opens a phrase, a bracket closes it, and
-a tag stands before every word. The words are copied, so that a model always sees how far it is.
+a tag precedes every word. Copied words show the model its position in the sentence.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from difflib import SequenceMatcher
 
 from transformer.trees.tree import Tree
 
-#: Marks of a phrase's start and end and of a tag; ordinary text has none of them.
+#: Marks of a phrase's start, its end, and a tag, which ordinary text does not contain.
 OPEN, CLOSE, TAG = "⟨", "⟩", "·"
-#: Tag of a word for which the sequence has none, and label of a phrase that has none.
+#: Tag of a word, and label of a phrase, that the sequence does not name.
 MISSING_TAG, MISSING_LABEL = "X", "S"
 
 
@@ -51,14 +51,13 @@ class Rebuilt:
 
 
 def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
-    """Make the tree over `words` of a sequence, repaired where it is not the sequence of one.
+    """Build the tree of a sequence over `words`, repaired if necessary.
 
-    The copied words are matched with the words. Those that were not copied join the phrase that is
-    open before the next one, with a tag X, and copies that match none are left out; so are brackets
-    that close nothing and phrases without words. Open phrases are closed at the end, and several
-    trees are joined under one S.
+    Copied words are matched with the words. Missing words join the phrase open before the next
+    copy, with a tag X. Copies without a match, brackets that close nothing and phrases without
+    words are dropped. Open phrases are closed at the end, and several trees are joined under one S.
 
-    Raises: `ValueError` without words.
+    Raises: `ValueError` if there are no words.
     """
     if not words:
         raise ValueError("a tree needs a word")
@@ -125,7 +124,7 @@ class _Builder:
     def _fill(self, end: int) -> None:
         missing = range(self.n_words, end)
         self.counts["words left out"] += len(missing)
-        self.stack[-1].children += [Tree(MISSING_TAG, word=self.words[each]) for each in missing]
+        self.stack[-1].children += [Tree(MISSING_TAG, word=self.words[place]) for place in missing]
         self.n_words = max(self.n_words, end)
 
     def close(self, at: int | None) -> None:

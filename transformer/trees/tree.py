@@ -95,17 +95,17 @@ def simplified(tree: Tree) -> Tree:
 
     A node above several phrases stays, as S. Raises `TreeError` without a word.
     """
-    kept = _kept(tree)
-    if kept is None:
+    clean = _kept(tree)
+    if clean is None:
         raise TreeError("no word")
-    while kept.label in ROOTS and len(kept.children) == 1:
-        kept = kept.children[0]
-    return Tree("S", kept.children, kept.word) if kept.label in ROOTS else kept
+    while clean.label in ROOTS and len(clean.children) == 1:
+        clean = clean.children[0]
+    return Tree("S", clean.children, clean.word) if clean.label in ROOTS else clean
 
 
 def _kept(tree: Tree) -> Tree | None:
     if tree.word is not None:
         return None if tree.label == TRACE_TAG else tree
-    children = tuple(kept for child in tree.children if (kept := _kept(child)) is not None)
+    children = tuple(clean for child in tree.children if (clean := _kept(child)) is not None)
     plain = tree.label if tree.label[:1] == "-" else re.split(r"[-=|]", tree.label, maxsplit=1)[0]
     return Tree(plain, children) if children else None

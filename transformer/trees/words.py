@@ -28,7 +28,7 @@ _TAGS = {
 
 
 def agreeing_tag(tag: str, word: str) -> str:
-    """Return the tag of a word: its own if it is punctuation, and never punctuation's otherwise."""
+    """Return a tag that fits a word: punctuation has fixed tags, which no other word has."""
     if word in _TAGS:
         return _TAGS[word]
     marks = tag in PUNCTUATION or tag in ("-LRB-", "-RRB-")
@@ -36,9 +36,9 @@ def agreeing_tag(tag: str, word: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a sentence; punctuation and clitics are words of their own.
+    """Return the words of a sentence, with separate punctuation and clitics.
 
-    Text that is split already stays as it is.
+    Split text does not change.
     """
     chunks = text.split()
     words: list[str] = []

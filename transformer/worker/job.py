@@ -15,26 +15,25 @@ T = TypeVar("T")
 
 Phase = Literal["running", "done", "stopped", "failed"]
 
-#: Progress before the first report. A maximum below 0 is unknown; 0 means waiting for other work,
-#: with `step` jobs ahead.
+#: Progress before the first report. A negative maximum is unknown; with a maximum of 0, the job
+#: waits for other work and `step` jobs are ahead.
 UNKNOWN = (0, -1)
 
-#: Request that ends the work at its next report.
+#: Request to end the work at its next report.
 STOP = "stop"
 
-#: Seconds between two checks of a running job.
+#: Seconds between checks of a running job.
 EVERY = 0.1
 
-
-_here = threading.local()  # the job of each thread
+_here = threading.local()  # each thread's job
 
 
 class StoppedError(Exception):
-    """Raised by a report of a job that was asked to stop."""
+    """Raised when a job reports progress after a stop request."""
 
 
 class Job(Generic[T]):
-    """Work in the background. The work is called with its job, which it calls to report progress.
+    """Work in the background. The work is called with its job, and calls it to report progress.
 
     `start` runs it in a thread; `transformer.worker.process` runs it in a process.
 
@@ -42,13 +41,13 @@ class Job(Generic[T]):
         future: the outcome.
         progress: the last (step, maximum) reported.
         request: the latest request to the work, or None.
-        late: seconds by which its turns come late.
-        part: what it reports in place of its progress, see `part`.
+        late: seconds by which its turns are delayed.
+        part: progress to report instead of its own; see `part`.
         meter: called with the maximum of each report; may raise to end the work.
     """
 
     def __init__(self, forward: Callable[[Any], None] | None = None, late: float = 0.0) -> None:
-        """Create a job. Args: forward: called with each request, if the work is elsewhere."""
+        """Args: forward: called with each request, if the work runs elsewhere."""
         self.future: Future[T] = Future()
         self.late, self.part = late, UNKNOWN
         self.meter: Callable[[int], None] = lambda most: None
@@ -57,14 +56,14 @@ class Job(Generic[T]):
         self.request: Any = None
 
     def __call__(self, step: int, most: int) -> None:
-        """Report progress. Raises: `StoppedError` if the job was asked to stop."""
+        """Report progress. Raises `StoppedError` after a stop request."""
         if self.request == STOP:
             raise StoppedError
         self.progress = self.part if most and self.part != UNKNOWN else (step, most)
         self.meter(most)
 
     def ask(self, request: Any) -> None:
-        """Replace the request that the work reads."""
+        """Replace the request to the work."""
         self.request = request
         if self._forward is not None:
             self._forward(request)
@@ -104,7 +103,7 @@ class Job(Generic[T]):
 
     @property
     def error(self) -> str:
-        """Cause of a failure in one line, "" without one."""
+        """Cause of a failure in one line, or ""."""
         if self.phase != "failed":
             return ""
         error = self.future.exception()
@@ -112,14 +111,14 @@ class Job(Generic[T]):
         return str(text).splitlines()[0]
 
     def ended(self, timeout: float = EVERY) -> bool:
-        """Wait up to `timeout` seconds; return whether the work has ended."""
+        """Wait up to `timeout` seconds; return True if the work has ended."""
         return bool(wait([self.future], timeout).done)
 
     def result(self, waiting: Report) -> T:
         """Return or raise the outcome.
 
-        Args: waiting: called several times a second with the progress; if it raises, the work is
-            stopped.
+        Args: waiting: called with the progress several times a second; if it raises, the work
+            stops.
         """
         try:
             while not self.ended():
@@ -140,16 +139,16 @@ J = TypeVar("J", bound=_Runs)
 
 
 class Register(Generic[K, J]):
-    """Jobs by key that outlive the page runs which begin them. Thread-safe."""
+    """Jobs by key that outlive the page runs starting them. Thread-safe."""
 
     def __init__(self, kept: int = 1, most: int = 1) -> None:
-        """Create a register of up to `most` running jobs; of others, it keeps the last ones."""
+        """Args: kept: number of ended jobs to keep.  most: number of jobs that may run at once."""
         self._kept, self._most = kept, most
         self._jobs: dict[K, J] = {}
         self._lock = threading.Lock()
 
     def begin(self, key: K, start: Callable[[], J]) -> J | None:
-        """Start a job; return None if as many run as may, or one under this key."""
+        """Start a job; return None if too many jobs run, or one under this key."""
         with self._lock:
             running = self.running()
             if key in running or len(running) >= self._most:
@@ -163,7 +162,7 @@ class Register(Generic[K, J]):
             return job
 
     def get(self, key: K) -> J | None:
-        """Return the job under a key, running or kept."""
+        """Return the job under a key, running or ended."""
         return self._jobs.get(key)
 
     def all(self) -> dict[K, J]:
@@ -171,19 +170,19 @@ class Register(Generic[K, J]):
         return dict(self._jobs)
 
     def running(self) -> dict[K, J]:
-        """Return the jobs that have not ended."""
+        """Return the running jobs."""
         return {key: job for key, job in self.all().items() if job.running}
 
 
 def this_job() -> Job[Any] | None:
-    """Return the job whose work this thread does."""
+    """Return this thread's job, or None."""
     return getattr(_here, "job", None)
 
 
 def report(step: int, most: int) -> None:
-    """Report the progress of this thread's job, and yield its turn to work of higher priority.
+    """Report progress of this thread's job, and offer its turn to work of higher priority.
 
-    Raises: `StoppedError` if the job was asked to stop, and what its `meter` raises.
+    Raises: `StoppedError` after a stop request, and any error of the job's `meter`.
     """
     if (job := this_job()) is not None:
         job(step, most)
@@ -193,7 +192,7 @@ def report(step: int, most: int) -> None:
 
 @contextmanager
 def part(number: int, count: int) -> Iterator[None]:
-    """Report a part's number in place of the progress of this thread's job within it."""
+    """Within, report the number of a part instead of the job's progress in it."""
     job = this_job() or Job()
     job.part = number, count
     yield
@@ -203,7 +202,7 @@ def part(number: int, count: int) -> Iterator[None]:
 def in_turn(scheduler: Scheduler, behind: float = 0.0) -> AbstractContextManager[Turn]:
     """Wait for a turn of this thread's job and hold it within; `report` offers it to others.
 
-    Args: behind: seconds of `Turn.fall_back`.
+    Args: behind: seconds for `Turn.fall_back`.
     """
     late = 0.0 if (job := this_job()) is None else job.late
     return scheduler.turn(lambda ahead: report(ahead, 0), behind, late)

@@ -1,7 +1,7 @@
-"""Processors and memory that this process may use: the machine's, or less by control groups.
+"""Processors and memory available to this process: the machine's, or less by control groups.
 
-Containers and services of systemd are control groups. Their files are in one tree (version 2) or in
-one for each resource (version 1); the limits of all groups around this process count.
+Containers and systemd services are control groups. Their files are in one tree (version 2) or in
+one tree per resource (version 1); the limits of all groups around this process count.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import NamedTuple
 
 _ROOT = Path("/")
 
-#: Environment variable with the number of processes that trace sentences; 0 for none.
+#: Environment variable for the number of tracing processes; 0 for none.
 SETTING = "HEADLIGHT_WORKERS"
 
-#: Largest number of processes without the setting.
+#: Most tracing processes without the setting.
 _MOST = 4
 
-#: Bytes of a server with its visitors and results, and of a process that traces, both without
-#: models (docs/capacity.md); least bytes for the models of such a process.
+#: Bytes of a server with visitors and results, and of a tracing process, both without models
+#: (docs/capacity.md), and the fewest bytes for such a process's models.
 _SERVER, _WORKER, _LEAST = 2**30, 320 * 2**20, 2**28
 
 
 class Shares(NamedTuple):
-    """Shares of the memory; server and processes together stay within it."""
+    """Memory shares; server and processes together stay within the limit."""
 
-    workers: int  # processes that trace sentences
+    workers: int  # number of tracing processes
     server: int  # most bytes for the server's models
-    worker: int  # most bytes for the models of each process
+    worker: int  # most bytes for each process's models
 
 
 def shares() -> Shares:
-    """Return the shares of the server, which keeps one processor, and of the processes.
+    """Return the shares for the server, which keeps one processor, and for the processes.
 
     Raises: `ValueError`, one line, if `SETTING` is not a number.
     """
@@ -52,12 +52,12 @@ def shares() -> Shares:
 def processors() -> int:
     """Return the number of processors for this process, at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
-    found = len(affinity(0)) if affinity else os.cpu_count() or 1
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
     for group in _groups("cpu"):
-        each = _read(group, "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us").split()
-        if len(each) == 2 and all(map(str.isdecimal, each)):  # "max" or -1 without a limit
-            found = min(found, int(each[0]) // max(1, int(each[1])))
-    return max(1, found)
+        limits = _read(group, "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us").split()
+        if len(limits) == 2 and all(map(str.isdecimal, limits)):  # "max" or -1 means no limit
+            count = min(count, int(limits[0]) // max(1, int(limits[1])))
+    return max(1, count)
 
 
 def free_memory() -> int | None:
@@ -67,7 +67,7 @@ def free_memory() -> int | None:
 
 
 def _memory() -> Iterator[tuple[int, int]]:
-    """Yield limits and what is left of them, in bytes: the machine's and each group's."""
+    """Yield (limit, free bytes) for the machine and each group."""
     machine = _numbers(_ROOT / "proc/meminfo")
     if "MemAvailable:" in machine:
         yield 1024 * machine["MemTotal:"], 1024 * machine["MemAvailable:"]
@@ -76,33 +76,32 @@ def _memory() -> Iterator[tuple[int, int]]:
         held = _read(group, "memory.current", "memory.usage_in_bytes").strip()
         if limit.isdecimal() and held.isdecimal():
             stat = _numbers(group / "memory.stat")
-            # Cached pages of files count as free. Version 1 has the sums of inner groups, too.
+            # Cached file pages count as free. Version 1 has sums over inner groups, too.
             pages = (f"{state}_file" for state in ("inactive", "active"))
             free = sum(stat.get(f"total_{name}", stat.get(name, 0)) for name in pages)
             yield int(limit), int(limit) - int(held) + free
 
 
 def _groups(resource: str) -> Iterator[Path]:
-    """Yield the folders of the control groups around this process that may limit a resource."""
+    """Yield the folders of control groups around this process that may limit a resource."""
     for line in _read(_ROOT, "proc/self/cgroup").splitlines():
         _, resources, path = line.split(":", 2)
         if not resources or resource in resources.split(","):
             top = _ROOT / "sys/fs/cgroup" / (resource if resources else "")
-            inner = top / path.lstrip("/")  # from within a container, it may not be there
-            yield from (each for each in (inner, *inner.parents) if each.is_relative_to(top))
+            inner = top / path.lstrip("/")  # may be missing inside a container
+            yield from (place for place in (inner, *inner.parents) if place.is_relative_to(top))
 
 
 def _read(folder: Path, name: str, *others: str) -> str:
-    """Return the text of a file, or of others that take its place; "" without any."""
+    """Return a file's text, or else the texts of the other files; "" if they are missing."""
     for names in ((name,), others):
         try:
-            return "".join((folder / each).read_text("ascii") for each in names)
+            return "".join((folder / part).read_text("ascii") for part in names)
         except (OSError, ValueError):
             continue
     return ""
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Read lines of a name and a number."""
     lines = (line.split() for line in _read(path.parent, path.name).splitlines())
-    return {each[0]: int(each[1]) for each in lines if len(each) > 1 and each[1].isdecimal()}
+    return {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdecimal()}

@@ -2,8 +2,8 @@
 
 Python runs one thread at a time, so a server that computes for many visitors has no time left to
 answer them. A process is `python -m transformer.worker.process`. It reads pickled orders from its
-standard input and writes pickled answers to its standard output; both ends are this project's. It
-ends with its input, so it does not outlive a server that was killed.
+standard input and writes pickled answers to its standard output; both ends belong to this project.
+It ends with its input, so it does not outlive a killed server.
 
     (number, function, arguments)      call function(*arguments, job) in a thread
     (number, None, request)            pass a request on to that job
@@ -32,10 +32,10 @@ from transformer.worker.job import EVERY, Job
 
 T = TypeVar("T")
 
-#: Sentences waiting for a process before another one starts.
+#: Waiting sentences per process before another process starts.
 WAITING = 2
 
-#: Seconds before a new process replaces one that was killed.
+#: Seconds before a new process replaces a killed one.
 _PAUSE = 10.0
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ class LostError(InputError):
 class Process:
     """A process that runs each job in a separate thread. Thread-safe.
 
-    Attributes: ended: whether the process has ended.
+    Attributes: ended: True if the process has ended.
     """
 
     def __init__(self) -> None:
@@ -77,9 +77,9 @@ class Process:
         return len(self._jobs)
 
     def start(self, function: Callable[..., T], *arguments: Any) -> Job[T]:
-        """Begin `function(*arguments, job)` there, where `job` is the job's other end.
+        """Start `function(*arguments, job)` in the process, where `job` is this job's other end.
 
-        Args: function: of a module. What it returns or raises is pickled.
+        Args: function: a module's function. Its result or error is pickled.
 
         Returns: the job, which fails with `LostError` if the process is killed.
         """
@@ -100,7 +100,7 @@ class Process:
     def _send(self, *order: Any) -> None:
         assert self._process.stdin is not None
         data = pickle.dumps(order, pickle.HIGHEST_PROTOCOL)
-        with self._sending, suppress(OSError, ValueError):  # ended: `_listen` fails its jobs
+        with self._sending, suppress(OSError, ValueError):  # if it has ended, `_listen` fails jobs
             self._process.stdin.write(data)
             self._process.stdin.flush()
 
@@ -124,7 +124,7 @@ class Process:
 
 
 def start_alone(function: Callable[..., T], *arguments: Any) -> Job[T]:
-    """Begin `function(*arguments, job)` in a process that ends with it."""
+    """Start `function(*arguments, job)` in a process that ends with it."""
     process = Process()
     job = process.start(function, *arguments)
     job.future.add_done_callback(lambda _: process.close())
@@ -134,32 +134,27 @@ def start_alone(function: Callable[..., T], *arguments: Any) -> Job[T]:
 class Pool:
     """Processes that start under load, for jobs that share what `warm_up` loads. Thread-safe.
 
-    A visitor alone never starts one.
+    A single visitor never starts one.
     """
 
     def __init__(self, most: int, warm_up: Callable[[Job[None]], None]) -> None:
-        """Create the pool.
-
-        Args:
-            most: largest number of processes; 0 for none.
-            warm_up: called in each process before its first job.
-        """
+        """Args: most: largest number of processes.  warm_up: called first in each process."""
         self.most, self._warm_up = most, warm_up
         self._workers: dict[Process, Job[None]] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
 
     def free(self, waiting: int) -> Process | None:
-        """Return the process with the fewest jobs, None if none is ready; start one if needed.
+        """Return the ready process with the fewest jobs, or None; start another if needed.
 
         Args: waiting: sentences waiting in this process.
         """
         with self._lock:
-            if any(each.ended for each in self._workers):
-                self._workers = {each: job for each, job in self._workers.items() if not each.ended}
+            if any(process.ended for process in self._workers):
+                self._workers = {p: job for p, job in self._workers.items() if not p.ended}
                 self._rest_until = time.monotonic() + _PAUSE
-            ready = [each for each, job in self._workers.items() if job.phase == "done"]
-            least = min(ready, key=lambda each: each.jobs, default=None)
+            ready = [process for process, job in self._workers.items() if job.phase == "done"]
+            least = min(ready, key=lambda process: process.jobs, default=None)
             busy = (waiting if least is None else least.jobs) >= WAITING
             starting = len(ready) < len(self._workers)
             full = len(self._workers) >= self.most
@@ -171,8 +166,8 @@ class Pool:
     def close(self) -> None:
         """Kill all processes."""
         with self._lock:
-            for each in self._workers:
-                each.close()
+            for process in self._workers:
+                process.close()
             self._workers = {}
 
 
@@ -199,7 +194,7 @@ class _Here(Job[T]):
 
 
 def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
-    """Run the jobs of `orders` until its end."""
+    """Run the jobs of `orders` until the stream ends."""
     jobs: dict[int, Job[Any]] = {}
     sending = threading.Lock()
 
@@ -211,14 +206,14 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
     while True:
         try:
-            number, function, given = pickle.load(orders)  # noqa: S301 - this project's server
+            number, function, values = pickle.load(orders)  # noqa: S301 - this project's server
         except EOFError:
             return
         if function is not None:
-            jobs = {each: job for each, job in jobs.items() if job.running}
-            jobs[number] = _Here(partial(send, number)).start(partial(function, *given))
+            jobs = {key: job for key, job in jobs.items() if job.running}
+            jobs[number] = _Here(partial(send, number)).start(partial(function, *values))
         elif number in jobs:
-            jobs[number].ask(given)
+            jobs[number].ask(values)
 
 
 def _main() -> None:

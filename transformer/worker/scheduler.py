@@ -1,8 +1,8 @@
 """Cooperative scheduler, shortest job first.
 
-The length of a sentence's computation is unknown in advance. Work starts in order of arrival and
-loses priority the longer it computes, so a short sentence waits for one step of a long one, long
-ones alternate, and none starves.
+A sentence's computing time is unknown in advance. Work starts in order of arrival and loses
+priority the longer it computes. So a short sentence waits for one step of a long one, long ones
+alternate, and none starves.
 """
 
 from __future__ import annotations
@@ -15,31 +15,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 
-#: Processor seconds without a loss of priority, about a sentence of 20 tokens. Each further second
-#: puts work behind what arrives up to `_PENALTY` seconds later.
+#: Processor seconds without loss of priority, about a sentence of 20 tokens. Each further second
+#: puts work behind arrivals up to `_PENALTY` seconds later.
 _SHORT, _PENALTY = 0.2, 30.0
 
-#: Seconds between two checks of waiting work.
+#: Seconds between checks of waiting work.
 _EVERY = 0.2
 
-#: Called while work waits, with the number of jobs ahead of it; may raise to leave the queue.
+#: Called while work waits, with the number of jobs ahead; may raise to leave the queue.
 Waiting = Callable[[int], None]
 
-_here = threading.local()  # the turn of each thread
+_here = threading.local()  # each thread's turn
 
 
 class Scheduler:
     """Runs one piece of work at a time. Thread-safe.
 
-    A thread holds one turn. While it waits for one of another scheduler and holds that, it gives
-    its own up.
+    A thread holds one turn. It releases the turn to wait for a turn of another scheduler and to
+    hold that.
     """
 
     def __init__(self, patience: float = math.inf) -> None:
-        """Create a scheduler.
-
-        Args: patience: seconds after which waiting work starts beside the running one, which may
-            itself wait for something.
+        """Args: patience: seconds after which waiting work starts beside the running one, which may
+        itself be waiting.
         """
         self._patience = patience
         self._queue: list[Turn] = []
@@ -58,7 +56,7 @@ class Scheduler:
     ) -> Iterator[Turn]:
         """Wait for a turn and hold it within; no effect inside a turn of this scheduler.
 
-        Args: behind: seconds of `Turn.fall_back`.  late: seconds added to the time of arrival.
+        Args: behind: seconds for `Turn.fall_back`.  late: seconds added to the arrival time.
         """
         outer = this_turn()
         if outer is not None and outer.scheduler is self:
@@ -76,7 +74,7 @@ class Scheduler:
                 self.release(turn)
 
     def acquire(self, turn: Turn) -> None:
-        """Wait until it is this turn's time to run."""
+        """Wait until this turn may run."""
         with self._lock:
             insort(self._queue, turn, key=attrgetter("rank"))
             self._start_next()
@@ -93,7 +91,7 @@ class Scheduler:
         turn.start_clock()
 
     def release(self, turn: Turn) -> None:
-        """Start the next in the queue if this turn runs."""
+        """Start the next turn in the queue if this turn runs."""
         if turn.runs.is_set():
             turn.stop_clock()
             with self._lock:
@@ -120,10 +118,10 @@ class Scheduler:
             self._running.runs.set()
 
     def _ahead(self, turn: Turn) -> int:
-        """Return the number of jobs ahead of a turn, after ending one that runs for too long."""
+        """Return the number of jobs ahead of a turn, after ending one that has run too long."""
         with self._lock:
             if self._running and time.monotonic() - self._since > self._patience:
-                self._running = None  # its turn stays set: it may not have noticed yet
+                self._running = None  # its turn stays set, in case it has not noticed yet
                 self._start_next()
             return self._queue.index(turn) if turn in self._queue else 0
 
@@ -132,10 +130,10 @@ class Turn:
     """One thread's place in the schedule.
 
     Attributes:
-        scheduler: whose turn it is.
+        scheduler: the turn's scheduler.
         runs: set while the work may compute.
-        late: seconds added to the time of arrival.
-        rank: key of the queue's order.
+        late: seconds added to the arrival time.
+        rank: sort key in the queue.
     """
 
     def __init__(self, scheduler: Scheduler, waiting: Waiting, late: float = 0.0) -> None:
@@ -146,7 +144,7 @@ class Turn:
         self._seconds = self._since = self._behind = 0.0
 
     def fall_back(self, seconds: float) -> None:
-        """Put long work behind what arrives up to some seconds later."""
+        """Put long work behind arrivals up to some seconds later."""
         self._behind = max(self._behind, seconds)
         self.rank = self._arrived + self._behind + _PENALTY * max(0.0, self._seconds - _SHORT)
 
@@ -163,23 +161,21 @@ class Turn:
 
 
 def this_turn() -> Turn | None:
-    """Return this thread's turn."""
+    """Return this thread's turn, or None."""
     return getattr(_here, "turn", None)
 
 
 def offer_turn() -> None:
-    """Yield this thread's turn, if it has one, to waiting work of higher priority."""
+    """Offer this thread's turn, if it has one, to waiting work of higher priority."""
     if (turn := this_turn()) is not None:
         turn.scheduler.offer(turn)
 
 
 @contextmanager
 def paused(behind: float = 0.0) -> Iterator[None]:
-    """Release this thread's turn while it waits for something within.
+    """Release this thread's turn within, to wait for something; an exception ends the turn.
 
-    An exception within ends the turn.
-
-    Args: behind: seconds of `Turn.fall_back` afterwards.
+    Args: behind: seconds for `Turn.fall_back` afterwards.
     """
     turn = this_turn()
     if turn is not None:

@@ -1,4 +1,4 @@
-"""Tracing of sentences, in the server or in a separate process."""
+"""Sentence tracing, in the server or in a separate process."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from transformer.worker.job import UNKNOWN, Job, in_turn, report
 from transformer.worker.limits import shares
 from transformer.worker.scheduler import Scheduler
 
-#: Models of up to this many parameters are faster, and steadier under load, on one thread each.
+#: Models with up to this many parameters are faster, and steadier under load, on one thread each.
 ONE_THREAD_PARAMETERS = 100_000_000
 
-#: Characters of a short sentence. Each further `_LONGER` put one behind what arrives up to a second
-#: later: its first step takes long, too.
+#: Characters of a short sentence. Each further `_LONGER` characters, whose first step takes longer,
+#: put a sentence behind arrivals up to a second later.
 _SHORT, _LONGER = 200, 100
 
-#: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
-#: three other layouts, for one row, for few and for more (`transformer.execution.products`).
+#: Copies of the weights in memory: the model's own, and for decoding on the CPU up to three other
+#: layouts, for one row, few rows and more (`transformer.execution.products`).
 COPIES = 4
 
-#: Limit in bytes for the models of a process; the least recently used are dropped first.
+#: Most bytes for a process's models; the least recently used are dropped first.
 MODEL_BYTES = shares().worker
 
-#: Schedule of sentences. Two small models that alternate every few microseconds would slow each
-#: other down.
+#: Schedule of sentences. Small models that alternate every few microseconds slow each other down.
 SENTENCES = Scheduler()
 
 _models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
@@ -45,18 +44,18 @@ _opening = threading.Lock()
 
 
 def model_bytes(model: Tracer) -> int:
-    """Return the bytes that a model takes in memory, 0 for a file of arrays."""
+    """Return the bytes that a model takes in memory, or 0 for an array file."""
     if isinstance(model, Translator):
         return COPIES * 4 * model.config.n_numbers
     return int(getattr(model, "nbytes", 0))
 
 
 def open_unchanged(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
-    """Open a model whose files are as they were when it was resolved.
+    """Open a model whose files are unchanged since it was resolved.
 
-    Args: stored: the model without edits, if it is in memory already.
+    Args: stored: the model without edits, if it is already in memory.
 
-    Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed.
+    Raises: errors of `open_tracer`, and `CheckpointError` if the files have changed.
     """
     loaded = opened(ref, device, stored)
     if fingerprint(ref.folder) != ref.mark:
@@ -69,26 +68,24 @@ def open_unchanged(ref: ModelRef, device: str, stored: Tracer | None = None) -> 
 
 
 def is_small(model: Tracer) -> bool:
-    """Return whether a model is this project's and computes on one thread."""
-    if not isinstance(model, Translator | StackModel):
-        return False
-    return model.config.n_parameters <= ONE_THREAD_PARAMETERS
+    """Return True for one of this project's models that computes on one thread."""
+    return isinstance(model, Translator | StackModel) and (
+        model.config.n_parameters <= ONE_THREAD_PARAMETERS
+    )
 
 
 def trace_in_turn(model: Tracer, sentence: str, arguments: Mapping[str, Any]) -> Trace:
     """Trace a sentence in its turn, and check the recorded maps; progress goes to `report`.
 
-    Args: arguments: keyword arguments of `Tracer.trace`.
-
-    Raises: what `Tracer.trace` raises.
+    Args: arguments: keyword arguments of `Tracer.trace`, whose errors are raised.
     """
     with in_turn(SENTENCES, behind=max(0, len(sentence) - _SHORT) / _LONGER):
-        report(*UNKNOWN)  # skip cancelled requests
+        report(*UNKNOWN)  # skips cancelled requests
         return checked(model, model.trace(sentence, **arguments, progress=report))
 
 
 def checked(model: Tracer, trace: Trace) -> Trace:
-    """Return a trace with the gap between its maps and a second pass, if it has one."""
+    """Return a trace with the gap between its maps and a second pass, if there is one."""
     if trace.search is None or not isinstance(model, Translator):
         return trace
     n_steps = len(trace.predicted_tokens)
@@ -97,7 +94,7 @@ def checked(model: Tracer, trace: Trace) -> Trace:
 
 
 def warm_up(_: Job[None]) -> None:
-    """Do nothing; importing this module is what takes time in a new process."""
+    """Do nothing; importing this module takes the time in a new process."""
 
 
 def trace_by_reference(
@@ -107,7 +104,7 @@ def trace_by_reference(
     """Trace a sentence in this process; see `open_unchanged` and `trace_in_turn`."""
     job.late = late
     model = _models.get((ref, device))
-    if model is None:  # sentences of others do not wait for this opening
+    if model is None:  # other models' sentences do not wait for this opening
         with _opening:
             model = _opened(ref, device)
     with suppress(KeyError):  # another thread may have removed it
@@ -117,9 +114,7 @@ def trace_by_reference(
 
 def _opened(ref: ModelRef, device: str) -> Tracer:
     stored = _opened(ref.edited(""), device) if ref.edits else None
-    key = (ref, device)
-    model = _models.get(key) or open_unchanged(ref, device, stored)
-    _models[key] = model
+    model = _models[ref, device] = _models.get((ref, device)) or open_unchanged(ref, device, stored)
     while len(_models) > 1 and sum(map(model_bytes, [*_models.values()])) > MODEL_BYTES:
         _models.popitem(last=False)
     return model

@@ -23,8 +23,8 @@ from ui.core.view import MAX_CHARACTERS, View, current_entries
 from ui.export.download import source_of
 from ui.frame.beside import PAIRINGS, Setup
 from ui.frame.through_time import others_in_time
-from ui.work.desk import load_for_visit, prepare, recorded_sentence
-from ui.work.languages import languages_of
+from ui.work.desk import load_for_visit, prepare
+from ui.work.languages import languages_of, recorded_sentence
 from ui.work.models import REFUSALS, fresh, load
 
 

@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 import streamlit as st
 
+from figures.charts import bars
 from figures.labels import code, count, plain, signed
 from figures.layer_costs import cost_lines, path_picture
-from figures.training import bars
 from transformer.config import ModelConfig
 from transformer.evaluation.complexity_maps import map_bytes, time_maps
 from transformer.evaluation.complexity_records import (
@@ -26,6 +26,7 @@ from transformer.measures.layer_costs import (
     LAYER_COSTS,
     PATHS,
     Estimate,
+    LayerKind,
     PathKind,
     counted_crossing,
     path_length,
@@ -66,7 +67,7 @@ def draw_layers() -> None:
         "Self-attention compares every token with every other: **twice the text, four times the "
         "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
         "$n d^2$. Attention is cheaper while the text is shorter than the vectors "
-        "are wide: **the counts cross at $n = d$**, measured times near it."
+        f"are wide: **the counts cross at $n = d$**. {_measured_crossings(made)}"
     )
     _draw_costs(made, d, made is own)
     with st.expander("How fast each layer grows, with intervals"):
@@ -82,6 +83,23 @@ def draw_layers() -> None:
             f"{made.made.held / 2**20:,.0f} MiB are left out. {code(made.made.command)}"
         )
         draw_measuring()
+
+
+def _crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+    work = partial(crossings, made, first, second)
+    return once(("crossings", made.made.date, first, second), work)
+
+
+def _measured_crossings(made: Measurement) -> str:
+    """Return the lengths from which attention's products take longer, in units of the width."""
+    lengths = [
+        f"{estimate.value / d:.1f}d (d = {d})"
+        for d, estimate in _crossings(made, *COMPARED[0]).items()
+        if 0 < estimate.value < math.inf
+    ]
+    if not lengths:
+        return "Measured times do not cross at these lengths."
+    return f"Measured times cross at {', '.join(lengths)}."
 
 
 def _draw_costs(made: Measurement, d: int, own: bool) -> None:
@@ -140,8 +158,7 @@ def _draw_crossings(made: Measurement) -> None:
     columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
     columns |= {f"time, d = {d}": [] for d in made.widths}
     for first, second in COMPARED:
-        work = partial(crossings, made, first, second)
-        estimates = once(("crossings", made.made.date, first, second), work)
+        estimates = _crossings(made, first, second)
         columns["self-attention"].append(LAYER_COSTS[first].name)
         columns["recurrent"].append(LAYER_COSTS[second].name)
         ratio = counted_crossing(first, second, made.widths[-1]) / made.widths[-1]

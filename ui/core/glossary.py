@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,6 +41,11 @@ class Explanation:
     #: terms, questions: names of glossary entries below the text
     terms: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+
+    @cached_property
+    def linked(self) -> str:
+        """The text with its links."""
+        return linked(self.text, *self.links)
 
 
 _HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""Settings of a public server: no imports, and limits for every visitor.
+"""Settings of a public server: no imports, and limits and compute quotas for visitors.
 
 `HEADLIGHT_PUBLIC=1` switches them all on; see docs/hosting.md.
 """
@@ -9,7 +9,16 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from transformer.errors import InputError
+from transformer.worker.job import Job
+
+T = TypeVar("T")
 
 VARIABLE = "HEADLIGHT_PUBLIC"
 
@@ -19,6 +28,11 @@ TRAIN = "HEADLIGHT_TRAIN"
 #: Compute quota of a session for sentences, model loading, computations and files, with the
 #: default of a public server in seconds. A sentence of 10 tokens takes 0.1 s.
 QUOTA, SECONDS = "HEADLIGHT_BUDGET_SECONDS", 60
+
+#: Seconds to restore a compute quota.
+WINDOW = 600.0
+
+_BUDGET = "headlight_budget"
 
 ON = ("1", "on", "true", "yes")
 OFF = ("", "0", "off", "false", "no")
@@ -96,3 +110,82 @@ def quota() -> float:
     Raises: `ValueError`, see `whole_number`.
     """
     return whole_number(QUOTA, 0, SECONDS) or 1e9
+
+
+class OverBudgetError(InputError):
+    """Raised when a session has used up its compute quota."""
+
+
+class Budget:
+    """Compute seconds of a session, restored evenly over `WINDOW`. Thread-safe."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Args: seconds: limit within `WINDOW`."""
+        self._use = Pace(seconds / WINDOW, seconds, clock=clock)
+        self._lock = threading.Lock()
+        self._file: Job[Any] = Job()
+
+    def charge(self, seconds: float) -> None:
+        """Charge seconds of use."""
+        self._use.take(seconds)
+
+    def check(self) -> None:
+        """Raise `OverBudgetError` if nothing is left."""
+        if late := self._use.take(0):
+            # Wait until a tenth is restored.
+            minutes = math.ceil((late + WINDOW / 10) / 60)
+            raise OverBudgetError(
+                f"compute quota used up; try again in {minutes} minutes, or run Headlight on your "
+                "own machine"
+            )
+
+    @contextmanager
+    def metered(self) -> Iterator[Callable[[int], None]]:
+        """Charge the block's time.
+
+        Yields: a job's `meter`; waiting, reported with a maximum of 0, is free.
+        """
+        since: float | None = time.monotonic()
+
+        def charge(computes: bool) -> None:
+            nonlocal since
+            now = time.monotonic()
+            if since is not None:
+                self.charge(seconds=now - since)
+            since = now if computes else None
+
+        def meter(most: int) -> None:
+            charge(computes=most != 0)
+            self.check()
+
+        try:
+            yield meter
+        finally:
+            charge(computes=False)
+
+    def start(self, make: Callable[[], T], late: float = 0.0) -> Job[T]:
+        """Start a job on this budget; `make` reports to `transformer.worker.job.report`.
+
+        Args: late: delay among other work, in seconds.
+        """
+
+        def work(job: Job[T]) -> T:
+            with self.metered() as job.meter:
+                return make()
+
+        return Job[T](late=late).start(work)
+
+    def start_file(self, make: Callable[[], T]) -> Job[T]:
+        """Start to make a file; the session's previous file job ends at its next report."""
+        with self._lock:
+            self._file.stop()
+            self._file = job = self.start(make)
+            return job
+
+
+def budget_of_visit() -> Budget:
+    """Return this session's budget."""
+    budget = st.session_state.get(_BUDGET)
+    if budget is None:
+        budget = st.session_state[_BUDGET] = Budget(quota())
+    return budget

@@ -78,10 +78,7 @@ class Param(Generic[T]):
     def __get__(self, choice: object, owner: type) -> T: ...
     def __get__(self, choice: object | None, owner: type) -> Param[T] | T:
         """Return the setting on a class, or its value on an instance."""
-        if choice is None:
-            return self
-        value: T = vars(choice)[self.name]
-        return value
+        return self if choice is None else vars(choice)[self.name]
 
     def __set__(self, choice: object, value: T) -> None:
         """Set the value of an instance under construction."""
@@ -192,8 +189,8 @@ def read_url() -> None:
     st.session_state[_SHOWN] = []
 
 
-def enter(url_path: str) -> None:
-    """Register the page of this run; the default page has the path "".
+def enter(url_path: str, params: Iterable[Param[Any]]) -> None:
+    """Register the page of this run and its settings; the default page has the path "".
 
     A URL on the same page that lacks settings written there was reached by the browser's back
     button; those settings are reset.
@@ -209,6 +206,7 @@ def enter(url_path: str) -> None:
         # show its default while the key returned the value of the first.
         for key in [key for key in st.session_state if str(key).endswith("_widget")]:
             del st.session_state[key]
+    show(*params)
 
 
 def entered() -> bool:

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from transformer.measures.words import WORD_RULE
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.glossary import HINTS, Explanation, linked, term
+from ui.core.glossary import HINTS, Explanation, term
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
@@ -204,7 +204,7 @@ def draw_hint(name: str) -> None:
 def draw_explanation(explanation: Explanation, *more: str) -> None:
     """Draw a popover with an explanation, further paragraphs, terms and questions."""
     with st.popover("What is this?", type="tertiary"):
-        for text in filter(None, (linked(explanation.text, *explanation.links), *more)):
+        for text in filter(None, (explanation.linked, *more)):
             st.markdown(text)
         for name in explanation.terms:
             st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")

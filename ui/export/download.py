@@ -23,14 +23,14 @@ from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_pyth
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN, StoppedError, in_turn, report
+from ui.core.public import Budget, budget_of_visit
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.platform.session import Session, current_session
-from ui.work.desk import Budget, budget_of_visit
 from ui.work.models import REFUSALS, load
-from ui.work.results import LONG, PICTURES, Computation, result_of, trace
+from ui.work.results import LONG, Computation, result_of, trace
 from ui.work.roots import without_root
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ def _made(
 
     def in_lane() -> T:
         report(0, 0)
-        with in_turn(PICTURES) if drawn else in_turn(LONG, behind=_BEHIND):
+        with in_turn(LONG, behind=0.0 if drawn else _BEHIND):
             report(*UNKNOWN)
             return make()
 

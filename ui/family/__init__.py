@@ -1,1 +1,1 @@
-"""The Family page: models of one stack, and what changed since the paper."""
+"""The Family page: single-stack models, and what has changed since the paper."""

@@ -14,9 +14,9 @@ from ui.core.examples import data_of_training
 from ui.core.url_state import Param
 from ui.core.view import View
 
-#: Views of the page, named in the menu.
+#: The page's views, which the menu lists.
 PART: Param[str] = Param("part", url_state.one_of(("expects", "stacks", "changes")), "expects")
-#: Choices for the number of tokens to continue by.
+#: Numbers of tokens by which a text can be continued.
 LENGTHS = (0, 5, 10, 20)
 
 
@@ -24,20 +24,15 @@ LENGTHS = (0, 5, 10, 20)
 class ExpectsChoice(Choice):
     """The URL parameters of GPT and BERT."""
 
-    #: name of the model; "" is the page's default
-    member: Param[str] = Param("member", url_state.text(100), "")
-    place: Param[int | None] = url_state.position(
-        "place", of="member checkpoint"
-    )  # a place in the text
-    #: number of tokens to add
-    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
-    #: random seed for drawing; 0 takes the most probable tokens
-    seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
+    member: Param[str] = Param("member", url_state.text(100), "")  # the model; "" for the default
+    place: Param[int | None] = url_state.position("place", of="member checkpoint")  # in the text
+    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)  # tokens to add
+    seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)  # 0 for the likeliest tokens
 
 
 @dataclass(frozen=True)
 class StacksChoice(Choice):
-    """The URL parameters of "One stack or two": layer and head of each, by default the aligner."""
+    """The URL parameters of "One stack or two"; heads default to each model's best aligner."""
 
     layer_two: Param[int | None] = url_state.position("layer_two")
     layer_one: Param[int | None] = url_state.position("layer_one")
@@ -47,8 +42,10 @@ class StacksChoice(Choice):
 
 def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:
     """Return the usable single-stack models for these tasks, in the tasks' order."""
-    matches = [entry for entry in entries if entry.ok and entry.stack and entry.stack.task in tasks]
-    return sorted(matches, key=lambda entry: tasks.index(entry.stack.task if entry.stack else ""))
+    return [
+        entry for task in tasks for entry in entries
+        if entry.ok and entry.stack and entry.stack.task == task
+    ]  # fmt: skip
 
 
 def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
@@ -62,22 +59,21 @@ def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
 
 
 def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return a model's training corpora and direction; () if unknown."""
     data = data_of_training(metrics)
     return tuple(str(data.get(name)) for name in ("corpora", "src", "tgt")) if data else ()
 
 
 def view_of(view: View, entry: Entry) -> View:
-    """Return the view of the same sentence through another model, as it translates by default.
+    """Return a view of the same sentence through another model with its default decoding.
 
-    A checkpoint shown through its training keeps the chosen moment.
+    The view's own model keeps the chosen moment of its training.
     """
     now = view.entry if view.entry.whole == entry.name else entry
     return replace(view, entry=now, prefix=(), target=None, sampling=None)
 
 
 def aligner_of(metrics: Mapping[str, Any]) -> tuple[int, int, str] | None:
-    """Return `best_aligner` of a model; None if its heads, or the guess, were not measured."""
+    """Return a model's `best_aligner`, or None if its metrics do not hold the measurements."""
     try:
         return best_aligner(metrics[ALIGNMENT])
     except (TypeError, KeyError, ValueError, IndexError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +18,17 @@ from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.export.programs import Source, call, facts_of, of_two
 
-#: Candidates shown at a place.
+#: Number of candidates at a place.
 TOP = 10
 
 
 def opened(sentence: str) -> str:
-    """Return a text without its final punctuation, so that the model continues it."""
+    """Return a text without its final punctuation, so that a model can continue it."""
     return sentence.rstrip(" .!?…") or sentence
 
 
 def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
-    """Return a causal trace's predictions at each place after its first, as guesses."""
+    """Return a causal trace's predictions for each token after the first, as guesses."""
     places = zip(
         trace.predicted_tokens, trace.top_tokens, trace.top_log_probs, trace.log_probs, strict=True
     )
@@ -40,43 +42,44 @@ def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: 
     """Return a single-stack model's probability of each token of a text, as a figure.
 
     Args:
-        new_tokens: maximum number of tokens to continue the text by.
-        seed: random seed for drawing; 0 takes the most probable tokens.
+        new_tokens: maximum number of tokens to add.
+        seed: random seed for sampling, or 0 for the most probable tokens.
     """
     causal = bool(trace.tgt_tokens)
     if causal:
         guesses = next_tokens(continued(model, trace, new_tokens, seed))
     else:
         guesses = model.guesses(trace, TOP)
-    shares = [np.nan if guess.log_prob is None else np.exp(guess.log_prob) for guess in guesses]
-    probabilities = np.array(shares, np.float32)
+    probabilities = probabilities_of(guesses)
+    series = [("the text as it stands", [guess.token for guess in guesses], probabilities)]
+    series += [
+        (f"place {guess.position + 1}", list(guess.tokens), np.exp(guess.log_probs))
+        for guess in guesses[:TOP]
+    ]
     context = "given earlier tokens" if causal else "given all other tokens"
     return Exhibit(
         name=file_stem("expected tokens"),
         title="What the model expects",
         caption=f"Probability of each token, {context}; and the {TOP} most probable tokens at the "
         "first places.",
-        parts=(
-            Series("the text as it stands", numbered([guess.token for guess in guesses]),
-                   {"probability": probabilities},
-                   "token", "probability", "bar"),
-            *(
-                Series(
-                    f"place {guess.position + 1}",
-                    numbered(guess.tokens),
-                    {"probability": np.exp(guess.log_probs)}, "token", "probability", "bar",
-                )
-                for guess in guesses[:TOP]
-            ),
+        parts=tuple(
+            Series(title, numbered(tokens), {"probability": values}, "token", "probability", "bar")
+            for title, tokens, values in series
         ),
         arrays={"probabilities": probabilities},
         facts=facts_of(trace),
         columns=1,
-    )  # fmt: skip
+    )
+
+
+def probabilities_of(guesses: Sequence[Guesses]) -> Floats:
+    """Return each token's probability, NaN for a hidden token."""
+    shares = [np.nan if guess.log_prob is None else np.exp(guess.log_prob) for guess in guesses]
+    return np.array(shares, np.float32)
 
 
 def continued(model: StackModel, trace: Trace, n: int, seed: int) -> Trace:
-    """Return a text continued by at most `n` tokens; see `expected_tokens`."""
+    """Continue a text by at most `n` tokens; see `expected_tokens`."""
     if not n:
         return trace
     start = opened(trace.source)
@@ -88,9 +91,9 @@ def continued(model: StackModel, trace: Trace, n: int, seed: int) -> Trace:
 
 
 def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
-    """Return a translation's weights on its source [T, S], rows and columns.
+    """Return a translation's weights on its source [T, S], with row and column labels.
 
-    A single-stack model gives the part of its map on the source.
+    For a single-stack model, these are the source columns of its map.
     """
     if trace.cross.size:
         rows = row_labels(trace.tgt_tokens, trace.predicted_tokens)
@@ -103,9 +106,9 @@ def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...],
 def one_stack_or_two(
     two: Trace, one: Trace, *, two_at: Head = (0, 0), one_at: Head = (0, 0)
 ) -> Exhibit:
-    """Return the weights of a two-stack and a single-stack translator on one source.
+    """Return where a two-stack and a single-stack translator look in a source, as a figure.
 
-    Args: two, one: their traces.  two_at, one_at: layer and head of each, from 0.
+    Args: two, one: their traces.  two_at, one_at: their layers and heads, from 0.
     """
     panels, arrays = [], {}
     for name, trace, (layer, head) in (("two_stacks", two, two_at), ("one_stack", one, one_at)):
@@ -115,9 +118,9 @@ def one_stack_or_two(
         panels.append(Panel(title, weights, rows, columns, "query: translation", "key: source"))
     return Exhibit(
         name=file_stem("one stack or two"),
-        title="Where two translators look in one source",
-        caption="Left: cross-attention of a two-stack model. Right: the part of a single stack's "
-        "map on the source; its rows therefore sum to less than 1.",
+        title="Where two translators look in a source",
+        caption="Left: cross-attention of a two-stack model. Right: the source columns of a "
+        "single-stack model's map; its rows therefore sum to less than 1.",
         parts=tuple(panels),
         arrays=arrays,
         facts=facts_of(two),
@@ -129,8 +132,8 @@ def looks_exhibit(
     sources: tuple[Source, Source], traces: tuple[Trace, Trace], heads: tuple[Head, Head]
 ) -> Exhibit:
     """Return `one_stack_or_two` with its program."""
-    exhibit = one_stack_or_two(*traces, two_at=heads[0], one_at=heads[1])
-    choice = {"two_at": heads[0], "one_at": heads[1]}
+    choice: dict[str, Any] = {"two_at": heads[0], "one_at": heads[1]}
+    exhibit = one_stack_or_two(*traces, **choice)
     facts = {**exhibit.facts, "Checkpoint": " and ".join(source.checkpoint for source in sources)}
     program = of_two(sources, ("two", "one")) + call(exhibit, one_stack_or_two, choice)
     return replace(exhibit, facts=facts, snippet=program)

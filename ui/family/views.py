@@ -1,4 +1,4 @@
-"""The views of Family: predictions, one stack beside two, and changes since 2017."""
+"""The Family page's views: predictions, one stack beside two, and changes since 2017."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
-from transformer.config import ModelConfig
 from transformer.measures.words import source_block
 from transformer.models.catalogue import Entry
 from transformer.models.one_stack.files import MASK
@@ -24,6 +23,7 @@ from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
+from ui.family import exhibits
 from ui.family.choice import (
     LENGTHS,
     ExpectsChoice,
@@ -33,12 +33,12 @@ from ui.family.choice import (
     pair_of,
     view_of,
 )
-from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_exhibit, next_tokens
+from ui.family.exhibits import TOP
 from ui.frame.steering import use_checkpoint
 from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
 
-#: Guesses of a fill-in model at each place.
+#: A fill-in model's guesses at each place.
 GUESSES: Computation[tuple[Guesses, ...]] = Computation(
     "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
 )
@@ -49,8 +49,8 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     models = {entry.name: entry for entry in members(entries, "continue", "fill")}
     if not models:
         st.info(
-            "No installed model continues or fills in text. A recipe with a [stack] table trains "
-            "one: see recipes.",
+            "No installed model continues text or fills in words. To train one, use a recipe with "
+            "a [stack] table from the folder recipes.",
             icon=":material/info:",
         )
         return
@@ -70,14 +70,12 @@ def _draw_filled(view: View) -> None:
     guesses = computed(view, GUESSES)
     hidden = any(guess.log_prob is None for guess in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
+    in_turn = "" if hidden else (
+        " Until then, **each token is hidden in turn**, and its bar shows how probable it was."
+    )  # fmt: skip
     words.markdown(
-        f"This model sees both sides of a hidden word and predicts it. Write {code(MASK)} in place "
-        "of a word to hide it"
-        + (
-            "."
-            if hidden
-            else "; until then, **each token is hidden in turn**, and bars show its probability."
-        )
+        "This model predicts a hidden word from the words on both sides. To hide a word, write "
+        f"{code(MASK)} in its place.{in_turn}"
     )
     example = _with_a_gap(trace)
     with more.container(horizontal=True, horizontal_alignment="right"):
@@ -86,11 +84,11 @@ def _draw_filled(view: View) -> None:
                 "Hide a word", icon=":material/visibility_off:", on_click=ask_for, args=(example,)
             )
         _offer_download(view, len(guesses))
-    _draw_guesses(guesses, "candidates")
+    _draw_guesses(guesses)
 
 
 def _with_a_gap(trace: Trace) -> str:
-    """Return the sentence with its longest word hidden; "" for a single word."""
+    """Return the sentence with its longest word hidden, or "" for a single word."""
     words = trace.source.split()
     if len(words) < 2:
         return ""
@@ -102,14 +100,14 @@ def _with_a_gap(trace: Trace) -> str:
 def _draw_continued(view: View) -> None:
     n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
     continuation: Computation[Trace] = Computation(
-        "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
+        "continued", (n, seed), lambda model, trace: exhibits.continued(model, trace, n, seed)
     )
     trace = computed(view, continuation)
-    guesses = next_tokens(trace)
+    guesses = exhibits.next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "This model sees only earlier tokens. The bars show how probable each token was, given the "
-        "tokens before it. **Let it continue**, and it writes the next ones itself."
+        "tokens before it. **Choose a number of tokens**, and the model continues the text."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
@@ -121,12 +119,12 @@ def _draw_continued(view: View) -> None:
         st.button(
             "Draw another" if seed else "Draw one", icon=":material/casino:",
             **sets(ExpectsChoice.seed, seed + 1), disabled=not n,
-            help="Chooses each token at random by its probability (top-p 0.9).",
+            help="Draws each token at random, by its probability (top-p 0.9).",
         )  # fmt: skip
         st.button(
             "Most probable", icon=":material/first_page:",
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
-            help="Chooses the most probable token each time, without drawing.",
+            help="Takes the most probable token each time, without chance.",
         )  # fmt: skip
     if n:
         start = trace.n_forced + 1
@@ -134,22 +132,16 @@ def _draw_continued(view: View) -> None:
             "".join(tokens).replace("\u2581", " ")
             for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
         )
-        ends = " It ended the sentence." if trace.complete else ""
+        ends = " The model ended the sentence." if trace.complete else ""
         space = " " if written.startswith(" ") else ""
         text = written.strip()
         st.markdown(plain(typed.strip()) + space + (f"**{plain(text)}**" if text else "") + ends)
-    _draw_guesses(guesses, "candidates")
+    _draw_guesses(guesses)
 
 
-def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
-    """Draw all places as bars, and the candidates of one."""
-    tokens = [guess.token for guess in guesses]
-    odds = np.array(
-        [np.nan if guess.log_prob is None else np.exp(guess.log_prob) for guess in guesses],
-        np.float32,
-    )
-    hidden = next((i for i, guess in enumerate(guesses) if guess.log_prob is None), None)
-    first = int(np.nanargmin(odds)) if hidden is None else hidden
+def _draw_guesses(guesses: Sequence[Guesses]) -> None:
+    tokens, odds = [guess.token for guess in guesses], exhibits.probabilities_of(guesses)
+    first = int(odds.argmin())  # the first hidden place, or the least probable token
     chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
     left, right = st.columns([5, 4], gap="large")
     theme = current_theme()
@@ -157,7 +149,7 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
         right = left
     else:
         alt = ", ".join(
-            f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{100 * value:.0f}%'}"
+            f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{value:.0%}'}"
             for token, value in zip(tokens, odds, strict=True)
         )
         left.markdown("**How probable each token was**")
@@ -165,12 +157,11 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
         draw_chart(chart, f"Probability of each token: {alt}.", left)
     with right:
         named = [f"{number}  {plain_token(token)}" for number, token in enumerate(tokens, 1)]
-        numbered("family", ExpectsChoice.place, f"Place: {title}", named, chosen)
+        numbered("family", ExpectsChoice.place, "Candidates at place", named, chosen)
     at = guesses[chosen]
     shares = np.exp(at.log_probs)
     listed = ", ".join(
-        f"{plain_token(token)} {100 * value:.1f}%"
-        for token, value in zip(at.tokens, shares, strict=True)
+        f"{plain_token(token)} {value:.1%}" for token, value in zip(at.tokens, shares, strict=True)
     )
     chart = candidates(at.tokens, shares, theme, actual=at.token)
     draw_chart(chart, f"Most probable tokens: {listed}.", right)
@@ -178,20 +169,19 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
 
 def _offer_download(view: View, n_numbers: int) -> None:
     assert view.entry.stack is not None
-    choice = ExpectsChoice.read()
-    fills = view.entry.stack.task == "fill"
-    more = {} if fills else {"new_tokens": choice.more, "seed": choice.seed}
+    choice, continues = ExpectsChoice.read(), view.entry.stack.task == "continue"
+    more = {"new_tokens": choice.more, "seed": choice.seed} if continues else {}
     download_button(
-        lambda: figure_for(view, expected_tokens, **more),
+        lambda: figure_for(view, exhibits.expected_tokens, **more),
         key="family_expects", name="expected-tokens", n_numbers=n_numbers,
     )  # fmt: skip
 
 
 def draw_changes(view: View, entries: Sequence[Entry]) -> None:
-    """Draw each family member's differences from the paper's model."""
+    """Draw how each family member differs from the paper's model."""
     st.markdown(
-        "All use the blocks of section 3. **Little changed.** These are the differences, model by "
-        "model, apart from size:"
+        "All these models use the blocks of section 3. **Little has changed.** Apart from size, "
+        "they differ from the paper's model as follows:"
     )
     models = [
         entry
@@ -199,7 +189,7 @@ def draw_changes(view: View, entries: Sequence[Entry]) -> None:
         if entry.ok and (entry.stack or (entry.config and entry.config.positions == "relative"))
     ]
     if not models:
-        st.info("No such model is installed.", icon=":material/info:")
+        st.info("No model of this family is installed.", icon=":material/info:")
     for entry in sorted(models, key=lambda entry: entry.stack is not None):
         _draw_entry(st.container(border=True), view, entry)
 
@@ -212,56 +202,54 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use_checkpoint, args=(entry.name,))
-    what, then, now = zip(*changes(entry), strict=True) if changes(entry) else ((), (), ())
+    rows = changes(entry)
     place.table(
-        {"what": [f"**{name}**" for name in what], "2017": then, "here": now}, hide_index=True
-    )
+        {"what": [f"**{name}**" for name, _, _ in rows], "2017": [then for _, then, _ in rows],
+         "here": [now for _, _, now in rows]}, hide_index=True,
+    )  # fmt: skip
 
 
-#: Stacks and their objectives by task.
-_STACKS = {
-    "continue": "a decoder without cross-attention",
-    "fill": "an encoder alone",
-    "translate": "a decoder without cross-attention; the source is the beginning of its text",
-}
-_LEARNS = {
-    "continue": "predict every next token of any text",
-    "fill": "predict the 15% of hidden tokens from both sides",
-    "translate": "next target token (unchanged)",
-}
-_POSITIONS = {
-    "learned": "a trained vector for each position",
-    "stored": "a table from another library",
-    "relative": "none; each head adds a bias by distance to its scores",
-}
-_ACTIVATIONS = {"gelu": "GELU, a smooth ReLU", "silu": "SiLU, a smooth ReLU"}
+#: Differences from the paper by field, of the stack or its configuration: (what, in 2017, here by
+#: value).
+_CHANGES: dict[str, tuple[str, str, dict[object, str]]] = {
+    "stacks": ("Stacks", "an encoder, and a decoder that attends to it", {
+        "continue": "a decoder without cross-attention",
+        "fill": "only an encoder",
+        "translate": "a decoder without cross-attention; its text begins with the source",
+    }),
+    "learns": ("Learns to", "predict each next token of a translation", {
+        "continue": "predict each next token of any text",
+        "fill": "predict hidden tokens (15%) from both sides",
+        "translate": "predict each next target token (unchanged)",
+    }),
+    "norm": ("LayerNorm", "after each residual sum", {
+        "pre": "before each block, so the stream stays a plain sum",
+    }),
+    "positions": ("Positions", "sinusoids, added to the embeddings", {
+        "learned": "a trained vector for each position",
+        "stored": "a table from another library",
+        "relative": "none; each head adds a bias by distance to its scores",
+    }),
+    "activation": ("Feed-forward", "ReLU", {
+        "gelu": "GELU, a smooth ReLU", "silu": "SiLU, a smooth ReLU",
+    }),
+    "attention_bias": ("Projections", "without biases", {True: "with biases"}),
+    "scale_embedding": ("Embeddings", "times √d_model", {False: "not scaled"}),
+}  # fmt: skip
 
 
 def changes(entry: Entry) -> list[tuple[str, str, str]]:
     """Return differences from the paper's model, except size: (what, in 2017, here)."""
-    config: ModelConfig | None = entry.config
-    rows = []
-    if entry.stack is not None:
-        task, config = entry.stack.task, entry.stack.blocks
-        rows = [
-            ("Stacks", "an encoder, and a decoder that attends to it", _STACKS[task]),
-            ("Learns to", "predict each next token of a translation", _LEARNS[task]),
-        ]
+    config = entry.stack.blocks if entry.stack else entry.config
     if config is None:
         return []
-    if config.norm == "pre":
-        now = "before each block, so the stream stays a plain sum"
-        rows.append(("LayerNorm", "after each residual sum", now))
-    if config.positions != "sinusoidal":
-        added = "sinusoids, added to the embeddings"
-        rows.append(("Positions", added, _POSITIONS[config.positions]))
-    if config.activation != "relu":
-        rows.append(("Feed-forward", "ReLU", _ACTIVATIONS[config.activation]))
-    if config.attention_bias:
-        rows.append(("Projections", "without biases", "with biases"))
-    if not config.scale_embedding:
-        rows.append(("Embeddings", "times √d_model", "as they are"))
-    return rows
+    task = entry.stack.task if entry.stack else None
+    values = {"stacks": task, "learns": task, **vars(config)}
+    return [
+        (what, then, now[values[field]])
+        for field, (what, then, now) in _CHANGES.items()
+        if values[field] in now
+    ]
 
 
 #: Layer and head of each translator.
@@ -272,50 +260,50 @@ _PARAMS = {
 
 
 def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
-    """Draw one sentence through a translator of two stacks and one of one stack."""
+    """Draw a sentence through a two-stack and a single-stack translator."""
     pair = pair_of(entries)
     if pair is None:
         st.info(
-            "Needs two translators trained on the same text, one with a single stack: see "
-            "recipes/decoder-only-en-de.toml.",
+            "This view needs two translators trained on the same text, one of them with a single "
+            "stack: see recipes/decoder-only-en-de.toml.",
             icon=":material/info:",
         )
         return
     two, one = (view_of(view, entry) for entry in pair)
     st.markdown(
-        f"Both learned the same text. **{plain(two.title)}** has an encoder and a decoder; "
-        f"**{plain(one.title)}** reads the source as the beginning of its own text. **Compare "
-        "where they look in the source.**"
+        f"Both models learned from the same text. **{plain(two.title)}** has an encoder and a "
+        f"decoder; **{plain(one.title)}** reads the source as the beginning of its own text. "
+        "**Compare where they look in the source.**"
     )
     own = two.examples
     if view.examples.kind != own.kind and own.find(view.sentence) is None:
         two, one = _on_their_text(view, two, one)
     traces = get_trace(two), get_trace(one)
-    columns = st.columns(2, gap="large")
-    heads = []
-    for name, side, trace, place in zip(("two", "one"), (two, one), traces, columns, strict=True):
-        with place:
-            heads.append(_draw_side(name, side, trace))
-    chosen = heads[0], heads[1]
+    left, right = st.columns(2, gap="large")
+    with left:
+        two_at = _draw_side("two", two, traces[0])
+    with right:
+        one_at = _draw_side("one", one, traces[1])
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: looks_exhibit(
-                (source_of(two), source_of(one)), (trace_for(two), trace_for(one)), chosen
+            lambda: exhibits.looks_exhibit(
+                (source_of(two), source_of(one)), (trace_for(two), trace_for(one)),
+                (two_at, one_at),
             ),
             key="family_stacks", name="one-stack-or-two",
         )  # fmt: skip
 
 
 def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
-    """Return both views on a typed sentence, or else on a caption like their training text."""
+    """Return both views on a typed sentence, or on a caption in place of another example."""
     example = two.examples.items[2].sentence
     if view.examples.find(view.sentence) is not None:
-        st.caption("Both were trained on captions, so they read this one:")
+        st.caption("Both models were trained on photo captions, so they read this caption:")
         with st.container(key="source"):
             st.text(example)
         return replace(two, sentence=example), replace(one, sentence=example)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Trained on captions; expect errors on other text.", width="content")
+        st.caption("Trained on photo captions; expect errors on other text.", width="content")
         st.button("Try a caption", type="tertiary", on_click=ask_for, args=(example,))
     return two, one
 
@@ -329,24 +317,23 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     size = f", {parameters(shape.n_parameters)} parameters" if shape else ""
     kind = "Two stacks" if entry.stack is None else "One stack"
     st.markdown(f"**{kind}**{size}")
-    best = aligner_of(entry.metrics)
-    layer, head, notes = 0, 0, []
-    if best is not None and best[0] < n_layers and best[1] < n_heads:
-        layer, head = best[:2]
-        if entry.updates is None:  # measured on the finished model
-            notes.append(best[2])
+    layer, head, note = aligner_of(entry.metrics) or (0, 0, "")
+    if layer >= n_layers or head >= n_heads:
+        layer, head, note = 0, 0, ""
+    notes = [note] if note and entry.updates is None else []  # measured on the finished model
     layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
     head = url_state.index(head_param, n_heads, head)
     with st.container(horizontal=True):
-        for param, count, at in ((layer_param, n_layers, layer), (head_param, n_heads, head)):
-            what = "Layer" if param is layer_param else "Head"
+        for what, param, count, at in (
+            ("Layer", layer_param, n_layers, layer), ("Head", head_param, n_heads, head),
+        ):  # fmt: skip
             names = [f"{what} {i + 1}" for i in range(count)]
             numbered("family", param, what, names, at, label_visibility="collapsed")
-    weights, rows, columns = looks(trace, layer, head)
+    weights, rows, columns = exhibits.looks(trace, layer, head)
     if entry.stack is not None:
         share = float(weights.sum(axis=1).mean())
-        notes.append(f"This head puts {100 * share:.0f}% of its weight on the source")
+        notes.append(f"This head puts {share:.0%} of its weight on the source")
     where = f"{kind}: layer {layer + 1}, head {head + 1}"
     picture = Map(weights, rows, columns, where, "translation", "source")
     draw_map(picture, f"family_{name}", max_height=370, height=370)

@@ -1,4 +1,4 @@
-"""The URL parameters of the Floor plan, and the choice read from them."""
+"""The Floor plan's URL parameters, and the choice that they make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ui.work.results import Computation
 
 @dataclass(frozen=True)
 class FloorChoice(Choice):
-    """The URL parameters: layer, source token, step of the translation, and the view below."""
+    """The URL parameters: layer, source token, translation step, and the view below the plan."""
 
     layer: Param[int | None] = url_state.position("floor")
     source: Param[int | None] = url_state.position("source")
@@ -26,12 +26,12 @@ class FloorChoice(Choice):
 
 
 def choice_now(view: View, trace: Trace, stream: Stream) -> PlanChoice:
-    """Return the stored choice, with defaults if unset or not in this trace.
+    """Return the stored choice, with defaults for what is not set or not in this trace.
 
-    It opens on the decoder's last layer, whose neurons write straight into the prediction.
+    The default layer is the decoder's last, whose neurons add directly to the logits.
     """
     if url_state.arrived(LAYER) and not url_state.stored(FloorChoice.layer):
-        url_state.put(FloorChoice.layer, url_state.get(LAYER))  # older links: as if of a head
+        url_state.put(FloorChoice.layer, url_state.get(LAYER))  # older links name a head's layer
     depth = max(len(stream.encoder.hidden), len(stream.decoder.hidden))
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
     return PlanChoice(
@@ -48,18 +48,18 @@ def keep(chosen: PlanChoice) -> None:
 
 
 def place_of(chosen: PlanChoice, stream: Stream) -> tuple[StackName, int, int]:
-    """Return the stack, layer and position of the view below."""
+    """Return the stack, layer and position that the view below shows."""
     stack: StackName = "encoder" if chosen.block.startswith("encoder") else "decoder"
     layer = min(chosen.layer, len(stream.stack(stack).hidden) - 1)
     return stack, layer, chosen.source if stack == "encoder" else chosen.row
 
 
-#: The stream of a view's sentence.
+#: The residual streams of a view's sentence.
 STREAM: Computation[Stream] = Computation("stream", (), lambda model, trace: model.stream(trace))
 
 
 def network_at(chosen: PlanChoice, stream: Stream) -> Computation[FeedForwardReading]:
-    """Return the computation that reads the feed-forward network of the view below."""
+    """Return the computation that reads the feed-forward network in the view below."""
     place = place_of(chosen, stream)
     return Computation(
         "feed_forward", place,

@@ -1,4 +1,4 @@
-"""The figures of the Floor plan."""
+"""The Floor plan's figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import numbered
 from figures.stream import block_labels
-from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
+from transformer.trace.records import StackName, Stream, Trace
 from transformer.trace.stream import read_feed_forward
 from transformer.translator import Translator
 from ui.components.plan import PlanChoice, plan_component
@@ -15,7 +15,7 @@ from ui.export.programs import facts_of
 
 
 def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
-    """Return the file stem of a network's figure; indices count from 0."""
+    """Return the file stem of a network's figure; `layer` and `position` count from 0."""
     return file_stem("feed-forward", stack, "layer", layer + 1, "token", position + 1)
 
 
@@ -32,8 +32,8 @@ def feed_forward(
     """Return what a feed-forward network adds to a token, and its neurons, as a figure.
 
     Args:
-        layer, position: of the network and the token, from 0.
-        source, row: tokens at which the offline drawing opens, from 0.
+        layer, position: the network's layer and the token, from 0.
+        source, row: the offline plan's source token and translation step, from 0.
     """
     stream = model.stream(trace)
     reading = read_feed_forward(model.model, model.tokenizer.target, stream, stack, layer, position)
@@ -42,25 +42,31 @@ def feed_forward(
         "added": reading.added, "inner": reading.inner, "neurons": reading.neurons,
         "sizes": reading.sizes,
     }  # fmt: skip
+    caption = "Activations only: in the encoder, no neuron reaches the output matrix (section 3.3)."
     if reading.promoted is not None:
         tokens = numbered(reading.promoted.tokens)
         parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
                             "token", "logit", "bar"))  # fmt: skip
         arrays["promoted_ids"] = reading.promoted.ids
         arrays["promoted_logits"] = reading.promoted.logits
-    leading = [each.tokens[0] for each in reading.neuron_promoted] or [""] * len(reading.neurons)
-    neurons = tuple(
-        f"{neuron + 1} {token}".rstrip()
-        for neuron, token in zip(reading.neurons, leading, strict=True)
-    )
-    axis = "neuron, and the token it promotes" if reading.neuron_promoted else "neuron"
-    parts.append(Series("neurons that fire most", neurons,
-                        {"activation": reading.inner[reading.neurons]},
-                        axis, "activation", "bar"))  # fmt: skip
+        exact = "exact" if reading.exact else "read as if no layer followed"
+        caption = (
+            f"Logits that the network adds, for the tokens that it raises most ({exact}); and its "
+            "neurons (section 3.3)."
+        )
+    axis, neurons = "neuron", tuple(str(neuron + 1) for neuron in reading.neurons)
+    if reading.neuron_promoted:
+        axis = "neuron, and the token it promotes"
+        neurons = tuple(
+            f"{neuron} {promoted.tokens[0]}".rstrip()
+            for neuron, promoted in zip(neurons, reading.neuron_promoted, strict=True)
+        )
+    activations = {"activation": reading.inner[reading.neurons]}
+    parts.append(Series("neurons that fire most", neurons, activations, axis, "activation", "bar"))
     return Exhibit(
         name=feed_forward_name(stack, layer, position),
         title=f"Feed-forward network of {stack} layer {layer + 1}: {position + 1} {reading.token}",
-        caption=_caption(reading),
+        caption=caption,
         parts=tuple(parts),
         arrays=arrays,
         facts=facts_of(trace),
@@ -70,7 +76,7 @@ def feed_forward(
 
 
 def stream_name(stack: StackName) -> str:
-    """Return the file stem of the figure of a stack's stream."""
+    """Return the file stem of a stream's figure."""
     return file_stem("residual stream", stack)
 
 
@@ -87,19 +93,19 @@ def residual_stream(
     """Return each block's share of a stack's stream, and the stream's length, as a figure.
 
     Args:
-        position: the token whose line stands beside the mean of all, from 0.
-        layer, source, row: where the offline drawing opens, from 0.
+        position: the token whose line is drawn beside the mean, from 0.
+        layer, source, row: the offline plan's layer, source token and translation step, from 0.
     """
-    whole = model.stream(trace)
-    stream = whole.stack(stack)
+    streams = model.stream(trace)
+    stream = streams.stack(stack)
     blocks, tokens = block_labels(stream), numbered(stream.tokens)
     shares, norms = stream.shares, stream.norms
     lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
     return Exhibit(
         name=stream_name(stack),
         title=f"Residual stream of the {stack}",
-        caption="The share of a block is |added| / (|stream| + |added|); the length of the stream "
-        "is measured at the input and behind each block (section 3.1).",
+        caption="A block's share is |added| / (|stream| + |added|); the stream's length is "
+        "measured at the input and after each block (section 3.1).",
         parts=(
             Panel("share of each block", shares.reshape(len(blocks), -1), blocks, tokens,
                   "block", "token", quantity="share"),
@@ -107,7 +113,7 @@ def residual_stream(
         ),
         arrays={"shares": shares, "norms": norms, "added": stream.added_norms},
         facts=facts_of(trace),
-        offline=_drawing(model, trace, whole, layer, source, row, f"{stack}_stream"),
+        offline=_drawing(model, trace, streams, layer, source, row, f"{stack}_stream"),
         columns=1,
     )  # fmt: skip
 
@@ -117,12 +123,3 @@ def _drawing(
 ) -> Offline:
     chosen = PlanChoice(layer, source, row, block)
     return plan_component(stream, trace, model.config, chosen).offline()
-
-
-def _caption(reading: FeedForwardReading) -> str:
-    if reading.promoted is None:
-        return "Activations only: in the encoder no neuron reaches the output matrix (section 3.3)."
-    exact = (
-        "exactly what it adds to the logits" if reading.exact else "as if no layer came after it"
-    )
-    return f"Logits of the tokens that it raises most, {exact}; and its neurons (section 3.3)."

@@ -55,16 +55,15 @@ def _warm_up() -> None:
 def _load_first_model() -> None:
     from transformer.device import available_devices
     from transformer.errors import CheckpointError
-    from ui.work.models import default_name, entries, load
+    from ui.work.models import entries, load, resolve
 
-    usable = {entry.name: entry for entry in entries() if entry.ok}
-    name = default_name(usable)
-    if not name:
+    entry, _ = resolve("", entries())
+    if entry is None:
         state.missing[:] = ["no checkpoint can be loaded"]
         return
     try:
-        load(usable[name], available_devices()[0])
+        load(entry, available_devices()[0])
         state.missing.clear()
     except (CheckpointError, MemoryError) as error:
-        logging.getLogger(__name__).error("%s cannot be loaded: %s", name, error)
+        logging.getLogger(__name__).error("%s cannot be loaded: %s", entry.name, error)
         state.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]

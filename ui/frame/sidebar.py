@@ -6,7 +6,7 @@ session's store and write to it (see `ui.core.url_state`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from figures.labels import code, parameters, plain, shorten
 from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.models.catalogue import Entry, ModelRef, find
+from transformer.models.catalogue import Entry, ModelRef
 from transformer.search.decoding import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
@@ -49,9 +49,8 @@ from ui.frame.steering import (
     use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
-from ui.work.desk import recorded_sentence, writes
-from ui.work.languages import languages_of
-from ui.work.models import default_name, entries, fresh
+from ui.work.languages import languages_of, recorded_sentence, writes
+from ui.work.models import entries, resolve
 from ui.work.results import once
 
 #: Most parameters of a "small model": half the paper's base model.
@@ -89,7 +88,15 @@ def draw_sidebar(asks: bool) -> View:
     """
     listing = entries()
     usable = {entry.name: entry for entry in listing if entry.ok}
-    entry = edited(_resolve_checkpoint(usable, listing))
+    name = url_state.get(CHECKPOINT)
+    model, reason = resolve(name, listing)
+    if model is not None and reason:
+        text = f"The model {code(name)} {reason}; this is {code(model.name)}."
+        st.toast(text, icon=":material/info:")
+        drop_ids()
+    if model is None or model.name != name:
+        url_state.put(CHECKPOINT, "" if model is None else model.name)
+    entry = edited(model or _NOTHING)
     listed = tuple((entry.ref, entry.name) for entry in usable.values())
     titles = once(("titles", listed), lambda: by_title(usable.values()))
     view = (
@@ -160,26 +167,6 @@ def device_label(device: str) -> str:
     if device == "cpu":
         return "CPU"
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
-
-
-def _resolve_checkpoint(usable: Mapping[str, Entry], listing: Sequence[Entry]) -> Entry:
-    """Return the requested checkpoint or snapshot, or the default, or the first."""
-    name = url_state.get(CHECKPOINT)
-    if (entry := usable.get(name) or find(usable, name)) is not None:
-        return fresh(entry)
-    broken = any(entry.name == name for entry in listing)
-    whole = name.rpartition("@")[0]
-    fallback = whole if whole in usable and not broken else default_name(usable)
-    if name and fallback:
-        why = "cannot be used" if broken else "is not here"
-        st.toast(
-            f"The model {code(name)} {why}; this is {code(fallback)}.",
-            icon=":material/info:",
-        )
-    if name and fallback:
-        drop_ids()
-    url_state.put(CHECKPOINT, fallback)
-    return fresh(usable[fallback]) if fallback else _NOTHING
 
 
 def _resolve_sentence(examples: Examples) -> None:

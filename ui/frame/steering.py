@@ -15,13 +15,14 @@ import streamlit as st
 from figures.labels import code, plain, plain_token
 from transformer.errors import InputError
 from transformer.trace.records import Trace
+from transformer.translator import Translator
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
 from ui.frame.page import link_to
-from ui.work.desk import get_translator, translator
+from ui.work.desk import get_translator, load_for_visit
 
 #: Text field limit; models have their own limits in tokens.
 MAX_TARGET_CHARACTERS = 10_000
@@ -183,7 +184,9 @@ def _take(view: View) -> None:
         st.session_state[_MESSAGE] = "Type at least one character, or press Start over on the left."
         return
     try:
-        ids = translator(view).tokenize_target(text).ids
+        model = load_for_visit(view.entry, view.device)
+        assert isinstance(model, Translator)  # other models have no form
+        ids = model.tokenize_target(text).ids
     except InputError as error:
         reason = str(error).replace("the sentence", "the text")
         st.session_state[_MESSAGE] = f"{reason[:1].upper()}{reason[1:]}."

@@ -45,15 +45,19 @@ def draw_switch(
         then()
 
     if entry.history.snapshots and entry.updates is None:
-        reads, writes = languages_of_training(entry.name, entry.metrics)
-        learned = reads if entry.stack and entry.stack.task != "translate" else writes
-        language = name_of(learned) if name_of(learned) != learned else "words"
-        label = f"From noise to {language}" if entry.history.began == "" else "From its first steps"
+        title = results.once(("time", entry.ref), lambda: _title(entry))
         st.button(
-            label + ": watch it learn" * (key != "open_time"), icon=":material/history:",
+            title + ": watch it learn" * (key != "open_time"), icon=":material/history:",
             type="tertiary", key=key, on_click=go,
             help="Snapshots of its training: press Play, or move the slider.",
         )  # fmt: skip
+
+
+def _title(entry: Entry) -> str:
+    reads, writes = languages_of_training(entry.name, entry.metrics)
+    learned = reads if entry.stack and entry.stack.task != "translate" else writes
+    language = name_of(learned) if name_of(learned) != learned else "words"
+    return f"From noise to {language}" if entry.history.began == "" else "From its first steps"
 
 
 def _show(name: str, moment: int | None) -> None:

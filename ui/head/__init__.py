@@ -1,1 +1,1 @@
-"""Everything behind the page "Inside a head"."""
+"""The page "Inside a head"."""

@@ -1,4 +1,4 @@
-"""The figure of the page "Inside a head", and the computation behind it."""
+"""The figure of the page "Inside a head", and its computation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.export.programs import facts_of
 
 @dataclass(frozen=True)
 class HeadChoice:
-    """One query in one head; layer, head and position from 0."""
+    """A query in a head; layer, head and query count from 0."""
 
     kind: AttentionKind
     layer: int
@@ -29,31 +29,31 @@ class HeadChoice:
 
 
 def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
-    """Return the label of the query's row, and the text that the keys come from."""
+    """Return the query's label, and the name of the text that the keys come from."""
     return query_labels(trace, place.kind)[place.query], texts_of(trace, place.kind)[1]
 
 
 def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:
-    """Return the function that computes a place's stages from a model and a trace."""
+    """Return a function that computes a place's stages from a model and a trace."""
     return lambda model, trace: inspect_head(
         model.model, trace, place.kind, place.layer, place.head, place.query
     )
 
 
 def difference(stages: HeadStages, trace: Trace) -> float:
-    """Return the largest difference between the recomputed weights and the recorded map."""
+    """Return the largest difference between the recomputed and the recorded weights."""
     recorded = trace.attention(stages.kind)[stages.layer, stages.head, stages.query]
     return float(np.abs(stages.scaled.weights - recorded).max())
 
 
 def head_name(kind: AttentionKind, layer: int, head: int, query: int) -> str:
-    """Return the file stem of a head's figure; indices count from 0."""
+    """Return a figure's file stem; indices count from 0."""
     place = ("layer", layer + 1, "head", head + 1, "query", query + 1)
     return file_stem("inside", KIND_NAMES[kind], *place)
 
 
 def arguments(place: HeadChoice, chosen: Chosen) -> dict[str, Any]:
-    """Return the arguments of `inside_head` for a choice on screen."""
+    """Return the arguments of `inside_head` for the choice on screen."""
     return asdict(place) | asdict(chosen)
 
 
@@ -68,11 +68,11 @@ def inside_head(
     key: int = 0,
     divisor: float | None = None,
 ) -> Exhibit:
-    """Return all stages of one query in one head as a figure; indices count from 0.
+    """Return all stages of a query in a head as a figure; indices count from 0.
 
     Args:
         key: the key that the offline view follows.
-        divisor: of q · k in that view; None is the model's √d_k.
+        divisor: divides q · k in that view; None stands for the model's √d_k.
     """
     place = HeadChoice(kind, layer, head, query)
     stages: HeadStages = stages_of(place)(model, trace)
@@ -80,11 +80,11 @@ def inside_head(
     keys = numbered(stages.key_tokens)
     d_k, d_v = len(stages.q), stages.values.shape[1]
     where = f"layer {layer + 1}, head {head + 1}"
-    seen = np.where(stages.mask, 1.0, np.nan)
-    logits = {"q · k": stages.dots * seen, f"q · k / √{d_k}": stages.scaled.logits * seen}
-    weights = {"divided": stages.scaled.weights, "not divided": stages.unscaled.weights}
+    scaled, seen = stages.scaled, np.where(stages.mask, 1.0, np.nan)
+    logits = {"q · k": stages.dots * seen, f"q · k / √{d_k}": scaled.logits * seen}
+    weights = {"divided": scaled.weights, "not divided": stages.unscaled.weights}
     key_title = f"key: {names[1]}"
-    shown = stages_component(
+    component = stages_component(
         stages, names=names, difference=difference(stages, trace), chosen=Chosen(key, divisor)
     )
     return Exhibit(
@@ -100,18 +100,18 @@ def inside_head(
                   "dimension", key_title, "diverging", "q · k"),
             Series("logits", keys, logits, key_title, "logit", "bar"),
             Series("weights", keys, weights, key_title, "weight", "bar"),
-            Panel("weight × value", stages.scaled.weighted.T, counted(d_v), keys,
+            Panel("weight × value", scaled.weighted.T, counted(d_v), keys,
                   "dimension", key_title, "diverging", "a × v"),
         ),
         arrays={
             "x_query": stages.x_query, "x_keys": stages.x_keys, "q": stages.q,
             "keys": stages.keys, "values": stages.values, "products": stages.products,
-            "dots": stages.dots, "mask": stages.mask, "logits": stages.scaled.masked,
-            "weights": stages.scaled.weights, "unscaled_weights": stages.unscaled.weights,
-            "weighted": stages.scaled.weighted, "output": stages.scaled.output,
-            "contribution": stages.scaled.contribution, "block_output": stages.block_output,
+            "dots": stages.dots, "mask": stages.mask, "logits": scaled.masked,
+            "weights": scaled.weights, "unscaled_weights": stages.unscaled.weights,
+            "weighted": scaled.weighted, "output": scaled.output,
+            "contribution": scaled.contribution, "block_output": stages.block_output,
         },
         facts=facts_of(trace, where),
-        offline=shown.offline(),
+        offline=component.offline(),
         columns=1,
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The server in front of the app: headers, visitor limit and state. No sessions."""
+"""The server in front of the app: headers, visitor limit and state; knows no sessions."""

@@ -1,9 +1,9 @@
 """ASGI middleware in front of Streamlit: headers, a limit on visitors, closed endpoints.
 
-Every answer that is a page of the app, at whichever address, gets its policy and its base. A
-browser at `/attention` cannot know whether the app is at `/` or at `/attention/`. Streamlit's
-client asks for the server's health at both; the wrong one is a 404 in the console on every first
-visit. The server knows the depth of the URL and writes the base into the page.
+Every page gets its content security policy and its base URL. A browser at `/attention` cannot know
+whether the app is at `/` or at `/attention/`. Streamlit's client requests the server's health at
+both, so every first visit would log a 404. The server knows the URL's depth and writes the base
+into the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, serve_websockets_by
 
-#: Path of the readiness check for balancers, below the app's base path.
+#: Path of the readiness check for load balancers, below the app's base path.
 READY = "_headlight/ready"
 
 _FULL = """<!DOCTYPE html>
@@ -37,12 +37,12 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 20vh aut
 h1 {{ font-size: 1.5rem; font-weight: 600 }}
 </style></head>
 <body><h1>Every place is taken</h1>
-<p>At most {most:,} people can use Headlight here at once. This page retries every {again} seconds
-and keeps your link. Visitors who are idle for {idle} minutes lose their place.</p>
+<p>At most {most:,} people can use Headlight here at the same time. This page keeps your link and
+tries again every {again} seconds. Visitors lose their place after {idle} idle minutes.</p>
 </body></html>
 """
 
-#: Cut from the end, since a proxy may put more in front of the path than the server sees.
+#: The path is cut from its end: a proxy may add a prefix that the server does not see.
 _BASE = """<script>
 {{
   const parts = location.pathname.split("/").filter(Boolean);
@@ -51,21 +51,21 @@ _BASE = """<script>
 }}
 </script>"""
 
-#: Per-address rate limit and burst, the latter for the pages of a school, as in
-#: `deploy/nginx.conf`. Further ones wait, at most some seconds.
+#: Requests per second and burst, per address, as in `deploy/nginx.conf`; the burst serves a school.
+#: Further requests wait up to 10 seconds.
 REQUESTS = Pace(100.0, 18_000.0, latest=10.0)
 
-#: Bytes of an answer that wait for a browser which reads slowly.
+#: Maximum number of bytes in a message, since unsent messages stay in memory.
 _PIECE = 65_536
 
 _NO_STORE = {"cache-control": "no-store"}
 
-#: Headers that ask for a part of a file, or for nothing if it is known.
+#: Headers that request a part of a file, or nothing if it has not changed.
 _PARTIAL = (b"range", b"if-none-match", b"if-modified-since")
 
 
 class Gate:
-    """Adds headers to every answer, limits visitors, closes endpoints."""
+    """Adds headers to every response, limits visitors, and closes endpoints."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -78,13 +78,13 @@ class Gate:
             await self._answer(scope, _silence, send)
         elif scope["type"] == "websocket":
             await self._stream(scope, receive, send, address)
-        else:  # the start
+        else:  # the server starts
             serve_websockets_by(Bounded, receive)
             await self.app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope)
-        https = scope.get("scheme") == "https" or asked.get("x-forwarded-proto") == "https"
+        forwarded = Headers(scope=scope).get("x-forwarded-proto")
+        https = "https" in (scope.get("scheme"), forwarded)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -98,45 +98,45 @@ class Gate:
 
         path = below_base(scope["path"])
         if path == READY:
-            found = state()
-            status = 200 if found["ready"] else 503
-            await JSONResponse(found, status, _NO_STORE)(scope, receive, with_headers)
+            now = state()
+            status = 200 if now["ready"] else 503
+            await JSONResponse(now, status, _NO_STORE)(scope, receive, with_headers)
         elif path.startswith(CLOSED) or (is_public() and path.startswith(COUNTERS)):
             await PlainTextResponse("Not found", 404)(scope, receive, with_headers)
         else:
-            # The policy is that of the whole page; for HEAD, the server cuts it.
+            # The policy needs the whole page; for HEAD, the server drops the body.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             headers = [pair for pair in scope["headers"] if pair[0] not in _PARTIAL]
             scope = {**scope, "method": method, "headers": headers}
             await self.app(scope, receive, _pages(path, scope, receive, with_headers))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        known = _is_origin(Headers(scope=scope).get("origin", ""))
+        valid = _is_origin(Headers(scope=scope).get("origin", ""))
         await asyncio.sleep(ARRIVALS.take(1, address))
-        with VISITORS.place() as given:
-            if given and known and below_base(scope["path"]) == STREAM:
+        with VISITORS.place() as admitted:
+            if admitted and valid and below_base(scope["path"]) == STREAM:
                 line = Line(VISITORS, receive, send, address)
                 await self.app(scope, line.receive, line.send)
             else:
-                await receive()  # the handshake, which is refused with 403
+                await receive()  # the handshake, which 403 refuses
                 await send({"type": "websocket.close", "code": 1013, "reason": "full"})
 
 
 async def _silence() -> Message:
-    """Wait: no request's body is read. Who listens makes the server read on without a bound."""
+    """Wait forever, so the server never reads a request's body, which could be endless."""
     message: Message = await asyncio.get_running_loop().create_future()
     return message
 
 
 def below_base(path: str) -> str:
-    """Return a request's path below the app's base path, without slashes at its ends."""
-    parts = [part for part in path.split("/") if part]
-    base = [part for part in (st.get_option("server.baseUrlPath") or "").split("/") if part]
+    """Return a request's path below the app's base path, without slashes at either end."""
+    base_path = st.get_option("server.baseUrlPath") or ""
+    parts, base = ([part for part in text.split("/") if part] for text in (path, base_path))
     return "/".join(parts[len(base) :] if parts[: len(base)] == base else parts)
 
 
 def _is_origin(text: str) -> bool:
-    """Return False for what is no address at all; Streamlit fails at it."""
+    """Return False for an invalid URL, which makes Streamlit fail."""
     try:
         urlsplit(text)
     except ValueError:
@@ -145,19 +145,19 @@ def _is_origin(text: str) -> bool:
 
 
 def _pages(path: str, scope: Scope, receive: Receive, send: Send) -> Send:
-    """Return a `send` that completes the app's page, or replaces it while the server is full.
+    """Return a `send` that completes the app's page, or replaces it if the server is full.
 
     Args: path: below the app's base path.
     """
     depth = len(path.split("/")) if path else 0
-    begun: Message = {}
+    start: Message = {}
     body = bytearray()
 
-    async def sending(message: Message) -> None:
+    async def complete(message: Message) -> None:
         if message["type"] == "http.response.start" and _is_page(Headers(scope=message)):
-            begun.update(message)
+            start.update(message)
             return
-        if not begun:
+        if not start:
             await send(message)
             return
         body.extend(message.get("body", b""))
@@ -165,26 +165,25 @@ def _pages(path: str, scope: Scope, receive: Receive, send: Send) -> Send:
             return
         if VISITORS.full:
             full = _FULL.format(most=VISITORS.most, again=AGAIN, idle=IDLE)
-            told = {"retry-after": f"{AGAIN}", "content-security-policy": policy_of(full.encode())}
-            await HTMLResponse(full, 503, told | _NO_STORE)(scope, receive, send)
+            more = {"retry-after": f"{AGAIN}", "content-security-policy": policy_of(full.encode())}
+            await HTMLResponse(full, 503, more | _NO_STORE)(scope, receive, send)
             return
-        headers = MutableHeaders(scope=begun)
+        headers = MutableHeaders(scope=start)
         packed = headers.get("content-encoding") == "gzip"
         page = gzip.decompress(body) if packed else bytes(body)
         if depth:
-            page = page.replace(
-                b"<head>", b"<head>" + _BASE.format(depth=depth, known=KNOWN_BASE).encode(), 1
-            )
-        for of_the_file in ("content-encoding", "etag", "last-modified"):
-            del headers[of_the_file]
+            base = _BASE.format(depth=depth, known=KNOWN_BASE).encode()
+            page = page.replace(b"<head>", b"<head>" + base, 1)
+        for name in ("content-encoding", "etag", "last-modified"):  # of Streamlit's file
+            del headers[name]
         headers["content-security-policy"] = policy_of(page)
         headers["content-length"] = f"{len(page)}"
-        await send(begun)
+        await send(start)
         await send({"type": "http.response.body", "body": page})
 
-    return sending
+    return complete
 
 
 def _is_page(headers: Headers) -> bool:
-    attached = headers.get("content-disposition", "").startswith("attachment")
-    return headers.get("content-type", "").startswith("text/html") and not attached
+    attachment = headers.get("content-disposition", "").startswith("attachment")
+    return headers.get("content-type", "").startswith("text/html") and not attachment

@@ -1,7 +1,7 @@
-"""Headers that keep a page from running or loading anything but this app.
+"""Headers that allow a page to load and run only this app.
 
-Scripts in the page are allowed by their hashes; those that Streamlit makes of components come from
-blobs. Styles are written by Streamlit's client, so they may be inline.
+The page's scripts are allowed by their hashes; Streamlit loads components' scripts from blobs.
+Styles may be inline, since Streamlit's client writes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ui.core.public import is_public
 #: Origins that may show the app in a frame, separated by spaces.
 FRAMES = "HEADLIGHT_FRAMES"
 
-#: A scheme, labels of a host joined by dots, and a port.
+#: A scheme, a host and a port.
 _ORIGIN = re.compile(
     r"https?://(\*\.)?LABEL(\.LABEL)*(:(?P<port>[1-9][0-9]{0,4}))?"
     .replace("LABEL", "[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -24,27 +24,30 @@ _ORIGIN = re.compile(
 
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 
-#: A year; browsers then refuse to open this host without encryption.
-_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
-
 
 def headers_of(encrypted: bool) -> dict[str, str]:
-    """Return the headers of every answer to a visitor who came by https (`encrypted`) or not."""
-    return {
+    """Return the headers of every response; `encrypted` is True for https."""
+    headers = {
         "x-content-type-options": "nosniff",
         "referrer-policy": "same-origin",
         "cross-origin-opener-policy": "same-origin",
         "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-        **(_ENCRYPTED if is_public() and encrypted else {}),
     }
+    if is_public() and encrypted:  # for a year, browsers open this host only with encryption
+        headers["strict-transport-security"] = "max-age=31536000"
+    return headers
 
 
 def policy_of(page: bytes) -> str:
-    """Return the Content-Security-Policy of a page, in which only its own scripts run."""
-    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE.findall(page))
+    """Return a page's Content-Security-Policy, which allows only the page's own scripts."""
+    hashes = ""
+    for script in _INLINE.findall(page):
+        # Browsers hash the parsed text, in which lines end in \n.
+        text = script.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        hashes += f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode('ascii')}'"
     rules = {
         "default-src": "'none'",
-        "script-src": f"'self' blob: {hashes}".rstrip(),
+        "script-src": f"'self' blob:{hashes}",
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
@@ -62,7 +65,7 @@ def policy_of(page: bytes) -> str:
 
 
 def frames() -> list[str]:
-    """Return the origins that may show the app in a frame. Raises: `ValueError`, one line."""
+    """Return the origins that may show the app in a frame. Raises `ValueError`, one line."""
     origins = os.environ.get(FRAMES, "").split()
     for origin in origins:
         match = _ORIGIN.fullmatch(origin)
@@ -72,9 +75,3 @@ def frames() -> list[str]:
                 "separated by spaces"
             )
     return origins
-
-
-def _hash(script: bytes) -> str:
-    # Browsers hash the text that they parsed, in which lines end in \n.
-    text = script.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return base64.b64encode(hashlib.sha256(text).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Checks before the server starts, and preparations when it does."""
+"""Checks before the server starts, and preparations as it starts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ui.work.roots import checkpoint_roots
 
 log = logging.getLogger(__name__)
 
-#: Lines of one kind logged within `WINDOW` seconds, and their longest; further ones are counted.
+#: Log lines of one kind in `WINDOW` seconds, and their length; further lines are only counted.
 MOST, WINDOW, LONGEST = 5, 60.0, 4000
 
 
 def problems() -> list[str]:
-    """Return the errors in this server's settings, one line each."""
+    """Return the errors in this server's settings, as lines."""
     errors = []
-    checks: list[Callable[[], object]] = [most_visitors, frames, shares, quota]
+    checks: tuple[Callable[[], object], ...] = (most_visitors, frames, shares, quota)
     for check in checks:
         try:
             check()
@@ -40,7 +40,7 @@ def problems() -> list[str]:
     if public.is_public():
         if not st.get_option("server.allowedHosts"):
             errors.append(
-                f"{public.VARIABLE}=1 needs the names under which this server is reached: add "
+                f"{public.VARIABLE}=1 needs this server's host names: add "
                 "--server.allowedHosts headlight.example.org, or set it in .streamlit/config.toml"
             )
         if public.setting("HEADLIGHT_IMPORT") in public.ON:
@@ -49,7 +49,7 @@ def problems() -> list[str]:
 
 
 def prepare() -> None:
-    """Set limits, and remove leftovers of a killed server."""
+    """Set limits, and remove a killed server's leftovers."""
     VISITORS.most = most_visitors()
     contact_no_server()
     if (count := processors()) < (os.cpu_count() or 1):  # PyTorch counts the whole machine's
@@ -57,11 +57,11 @@ def prepare() -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        # Files and sockets: the soft quota is raised, as each visitor needs three.
+        # Raise the soft limit of open files: a visitor needs three.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     lines = clear_away(checkpoint_roots())
-    with suppress(FileNotFoundError):  # no place for temporary files, and so nothing left there
+    with suppress(FileNotFoundError):  # without a temporary folder, there are no leftovers
         if remove_stages(Path(tempfile.gettempdir()), RUNS, own=True):
             lines.append("Removed training runs of a killed process")
     for line in lines:
@@ -70,10 +70,10 @@ def prepare() -> None:
 
 
 class Sparse(logging.Filter):
-    """Limits log lines of one kind and logs their count later. Thread-safe.
+    """Limits log lines of one kind, and logs the number omitted later. Thread-safe.
 
-    A kind is a place in the code and a type of error: visitors can cause lines, and choose what
-    they say, but not where they are logged.
+    A kind is a place in the code and an error type: visitors can cause lines and choose their text,
+    but not their place.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -83,7 +83,7 @@ class Sparse(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a line, and cut a long one short."""
+        """Return True to log a line, which is cut if it is long."""
         error = record.exc_info[0] if record.exc_info else None
         kind = (record.pathname, record.lineno, error.__name__ if error else "")
         now, left_out = self._clock(), 0
@@ -103,16 +103,16 @@ class Sparse(logging.Filter):
 
 
 def _plain(text: str) -> str:
-    """Return text in one line: visitors could forge log lines or move the cursor."""
+    """Return text on one line, so visitors cannot forge log lines or move the cursor."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-#: One quota for all lines of this server.
+#: The filter of all loggers.
 _LINES = Sparse()
 
 
 class _Logger(logging.Logger):
-    """A logger made after the start."""
+    """A logger that is made after the start."""
 
     def __init__(self, name: str, level: int = logging.NOTSET) -> None:
         super().__init__(name, level)
@@ -120,7 +120,7 @@ class _Logger(logging.Logger):
 
 
 def limit_lines() -> None:
-    """Limit the lines of every logger, including loggers that libraries make later."""
+    """Limit the lines of every logger, even of loggers that libraries make later."""
     logging.setLoggerClass(_Logger)
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):

@@ -1,4 +1,4 @@
-"""Server state for balancers."""
+"""Server state for load balancers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from ui.core.public import is_public
 from ui.hosting.visitors import VISITORS
 
-#: Set when the libraries that pages import are loaded.
+#: Set once the pages' libraries are loaded.
 libraries = threading.Event()
 
-#: Why the first model of a public server has not been loaded; emptied by `ui.frame.serving`.
+#: Why a public server's first model is not loaded yet; emptied by `ui.frame.serving`.
 missing = ["the first model is being loaded"]
 
 
 def state() -> dict[str, Any]:
-    """Return whether this server can answer a first page, and why not if it is not `ready`.
+    """Return `ready`, True if this server can serve a first page, or else `why` it cannot.
 
-    `models` are those in memory, `waiting` counts sentences, computations and files in the queues,
+    `models` counts models in memory, `waiting` counts sentences, computations and files in queues,
     and `most_visitors` is the limit, 0 for none.
     """
     loaded = waiting = 0
@@ -26,8 +26,7 @@ def state() -> dict[str, Any]:
     if not why:
         from ui.work import models, results
 
-        loaded = len(models.MODELS)
-        waiting = results.waiting()
+        loaded, waiting = len(models.MODELS), results.waiting()
         why = missing[0] if missing and is_public() else ""
     return {
         "ready": not why, "why": why, "models": loaded, "waiting": waiting,

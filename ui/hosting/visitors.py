@@ -1,7 +1,7 @@
-"""Visitors: limits on their number, messages and idle time.
+"""Limits on the number of visitors, their messages and their idle time.
 
-A visitor is an open websocket of Streamlit's. `HEADLIGHT_SESSIONS` sets the limit, 0 for none; the
-default of a public server is 200.
+A visitor is an open Streamlit websocket. `HEADLIGHT_SESSIONS` sets the limit, 0 for none; the
+default is 200 on a public server.
 """
 
 from __future__ import annotations
@@ -24,42 +24,38 @@ from ui.platform.server import (
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 
-#: Limit of a public server: a visitor takes about 13 MB, see docs/capacity.md.
+#: A public server's limit: a visitor takes about 13 MB, see docs/capacity.md.
 _PUBLIC = 200
 
-#: Minutes without a message after which a connection ends: longer than a teacher talks about one
-#: picture.
+#: Minutes until an idle connection is closed: more than a teacher spends on one picture.
 IDLE = 30
 
-#: Seconds after which the page of a full server asks again.
+#: Seconds until a full server's page tries again.
 AGAIN = 20
 
-#: Seconds for which an idle visitor keeps the place while the page opens again: that browser asks
-#: first.
+#: Seconds for which an idle visitor keeps the place while the page reopens, to be first in line.
 _KEPT = 5.0
 
-#: Bytes of a message from a browser: three texts of as many characters as their boxes take, and the
-#: address. A widget without content takes 2 bytes, and 45 when it is parsed.
+#: Maximum bytes in a browser's message: three texts as long as their boxes allow, and the URL. An
+#: empty widget takes 2 bytes, and 45 when it is parsed.
 MOST_BYTES = 300_000
 
-#: Widgets in a message, of which the fullest page has about 60; characters of what a component
-#: reports, of which a list of all heads has the most. Three of them take 64 bytes when parsed.
+#: Maximum widgets in a message (the fullest page has about 60), and characters that a component
+#: reports (a list of all heads is the longest; three characters take 64 bytes when parsed).
 MOST_WIDGETS, MOST_REPORTED = 1_000, 20_000
 
-#: Frames per second and burst from one browser: messages, their parts, and pings.
+#: Frames per second and burst from a browser: messages, their parts, and pings.
 RATE, BURST = 50.0, 200.0
 
-#: Messages of Streamlit's client that the app answers. Others would clear the caches of all
-#: sessions, run git, or make addresses for uploads, 300 bytes for each 2 of the message.
-_HEARD = ("rerun_script", "stop_script", "app_heartbeat", "deferred_file")
+#: Streamlit's messages that the app accepts. Others could clear the caches of all sessions, run
+#: git, or make upload URLs, 300 bytes for every 2 bytes received.
+_ACCEPTED = ("rerun_script", "stop_script", "app_heartbeat", "deferred_file")
 
 
 class Visitors:
-    """The visitors of this server, counted in the thread of its event loop.
+    """The number of visitors, counted in the event loop's thread.
 
-    Attributes:
-        most: the limit, 0 for no limit.
-        now: the current number.
+    Attributes: most: the limit, 0 for none.  now: the current number.
     """
 
     def __init__(self, most: int) -> None:
@@ -67,12 +63,12 @@ class Visitors:
 
     @property
     def full(self) -> bool:
-        """True if no place is left."""
+        """True if all places are taken."""
         return bool(self.most) and self.now >= self.most
 
     @contextmanager
     def place(self) -> Iterator[bool]:
-        """Reserve a place. Yields: False if the server is full."""
+        """Reserve a place; yield False if the server is full."""
         admitted = not self.full
         self.now += admitted
         try:
@@ -82,23 +78,23 @@ class Visitors:
 
 
 def most_visitors() -> int:
-    """Return the limit of visitors at once, 0 for none. Raises: `ValueError`, one line."""
+    """Return the maximum number of visitors, 0 for no limit. Raises `ValueError`, one line."""
     return whole_number(VARIABLE, 0, _PUBLIC)
 
 
-#: Visitors of this server; the limit is read when it starts.
+#: This server's visitors; the limit is set at the start.
 VISITORS = Visitors(0)
 
-#: New connections per second and burst, per address; further ones wait up to 10 seconds. A browser
-#: gives up after 15.
+#: New connections per second and burst, per address. Further connections wait up to 10 seconds; a
+#: browser gives up after 15.
 ARRIVALS = Pace(20.0, 20.0, latest=10.0)
 
-#: Arrivals that a connection closed for a broken message counts as; the close code of an idle one.
+#: A connection closed for a broken message counts as 20 arrivals; close code for an idle visitor.
 _BROKEN, _IDLE = 20, 1001
 
-#: Bytes per second and burst, per address, and the fewest that a message counts as. Further
-#: messages wait up to a second. A server answers about 25 small messages per second.
-HEARD, _AT_LEAST = Pace(500_000.0, 500_000.0, latest=1.0), 10_000
+#: Bytes per second and burst, per address, and the bytes added to each message. Further messages
+#: wait up to a second. A server answers about 25 small messages per second.
+HEARD, _OVERHEAD = Pace(500_000.0, 500_000.0, latest=1.0), 10_000
 
 
 class Line:
@@ -110,7 +106,7 @@ class Line:
         self._sending = self._ended = False
 
     async def send(self, message: Message) -> None:
-        """Send a message of the app, unless the visitor has left."""
+        """Send the app's message, unless the visitor has left."""
         if self._ended:
             return
         self._sending = True
@@ -122,13 +118,13 @@ class Line:
             self._sending = False
 
     async def receive(self) -> Message:
-        """Return the next message for the app, as soon as the visitor has read all answers."""
+        """Return the next message for the app, once the visitor has read all answers."""
         while True:
             try:
                 async with asyncio.timeout(60 * IDLE):
                     message = await self._receive()
             except TimeoutError:
-                if self._visitors.full:  # reopen the page, which then queues
+                if self._visitors.full:  # the page reopens and waits for a place
                     await self.send({"type": "websocket.send", "bytes": message_to_open_again()})
                     await asyncio.sleep(_KEPT)
                 return await self._end(_IDLE)
@@ -136,7 +132,7 @@ class Line:
                 return message
             data = message.get("bytes")
             data = b"\xff" if data is None else data  # reject text frames
-            await asyncio.sleep(HEARD.take(_AT_LEAST + len(data), self._address))
+            await asyncio.sleep(HEARD.take(_OVERHEAD + len(data), self._address))
             try:
                 kind, content = kind_of(data)
             except DecodeError:
@@ -144,7 +140,7 @@ class Line:
             n_widgets, reports = widgets_in(content)
             if n_widgets > MOST_WIDGETS or max(reports, default=0) > MOST_REPORTED:
                 return await self._end(1009)
-            if kind not in _HEARD:
+            if kind not in _ACCEPTED:
                 continue
             while self._sending:
                 await asyncio.sleep(0.05)
@@ -159,7 +155,7 @@ class Line:
 
 
 class Bounded(Connection):
-    """A visitor's websocket, with limits for what a browser sends."""
+    """A visitor's websocket, with limits on what a browser sends."""
 
     most_bytes = MOST_BYTES
 

@@ -108,7 +108,6 @@ def _draw_choices() -> tuple[Format, Plan | None]:
 
 
 def _draw_folder(kind: Format) -> str:
-    """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
     folders, chosen, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
     if folders:
@@ -162,7 +161,6 @@ def _draw_hub(kind: Format) -> HubModel | None:
 
 
 def _draw_plan(plan: Plan) -> None:
-    """Draw an import's cost, and the button that starts it."""
     verb = "Downloads" if isinstance(plan.source, HubModel) else "Reads"
     free = [import_plan.free_disk(), free_memory()]
     disk, memory = (f" ({in_bytes(size)} free)" if size is not None else "" for size in free)
@@ -207,7 +205,6 @@ def _draw_running(job: Import) -> None:
 
 
 def _draw_end(job: Import, use: Callable[[str], None]) -> None:
-    """Draw the outcome of an import, with a button to use the new checkpoint."""
     if job.phase == "done":
         name = plain(job.plan.name)
         st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")

@@ -68,7 +68,6 @@ def draw_rows(
 
 
 def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
-    """Draw search and pagination for a long list; return the entries to draw."""
     url_state.show(PART, NAMED)
     search, pages = st.columns([2, 5], vertical_alignment="bottom")
     search.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))

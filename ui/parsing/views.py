@@ -43,8 +43,9 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
     tree = drawing(trace, reading, words, cell).component(chosen)
     show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
     st.caption(
-        "The number over a phrase is the probability of its two brackets, given the text before "
-        "them; no number means 100%. A dashed line marks a doubtful phrase, below 90%."
+        "The number over a phrase is the share of phrases as sure as this one that are in GUM's "
+        "trees, measured on parsing-gum; no number means 90% or more. A dashed line marks a phrase "
+        "below 50%."
     )
     repairs = reading.parse.rebuilt.repairs
     st.caption(

@@ -1,5 +1,5 @@
-"""Private parts of Streamlit and uvicorn that the app relies on, and nothing else.
+"""Private parts of Streamlit and uvicorn that the app relies on.
 
-A new version may break any of it. `tests/ui/test_platform.py` has a test for each part and names
-the one that broke; no other module reaches behind a public interface.
+A new version may break any of them. `tests/ui/test_platform.py` tests each and names the one that
+broke; other modules use public interfaces only.
 """

@@ -1,4 +1,4 @@
-"""Streamlit's files and forms: charts as its messages hold them, and its font."""
+"""Serialised charts and the font of Streamlit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def vega_lite_of(chart: Any) -> dict[str, Any]:
-    """Return an Altair chart's specification, its data in Arrow's format."""
+    """Return an Altair chart's specification with data in Arrow format."""
     from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 
     spec: dict[str, Any] = _convert_altair_to_vega_lite_spec(chart)
@@ -16,7 +16,7 @@ def vega_lite_of(chart: Any) -> dict[str, Any]:
 
 
 def font_file() -> Path | None:
-    """Return the file of Source Sans; None if Streamlit is missing or has another font."""
+    """Return the file of Source Sans, or None without it."""
     package = find_spec("streamlit")
     if package is None or package.origin is None:
         return None

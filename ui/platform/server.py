@@ -1,4 +1,4 @@
-"""The server: endpoints and messages of Streamlit, websockets of uvicorn."""
+"""Endpoints and messages of Streamlit, websockets of uvicorn."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ __all__ = [
     "kind_of", "message_to_open_again", "serve_websockets_by", "widgets_in",
 ]  # fmt: skip
 
-#: The endpoint of the app's websocket.
+#: Endpoint of the app's websocket.
 STREAM = "_stcore/stream"
 
-#: Endpoints that the app does not need: nothing is uploaded, and no program uses pages.
+#: Endpoints that the app does not use.
 CLOSED = ("_stcore/upload_file", "_stcore/agent", "_stcore/script-health-check")
 
-#: Counters, which tell strangers what a public server does.
+#: Endpoint of counters, closed on public servers.
 COUNTERS = "_stcore/metrics"
 
-#: JavaScript that tells Streamlit's client the address `base` of the app.
+#: JavaScript that gives Streamlit's client the app's address `base`.
 KNOWN_BASE = """
   const known = { BACKEND_BASE_URL: `${location.origin}/${base}` };
   window.__streamlit = { ...window.__streamlit, ...known };"""
 
-#: Bytes on their way to a browser; Linux doubles them, and would let megabytes wait for one that
-#: does not read.
+#: Send buffer in bytes, which Linux doubles; its default holds megabytes for a browser that does
+#: not read.
 _WAITING = 131_072
 
-#: Bytes parsed before frames are counted: 700 empty frames, 9 ms.
+#: Bytes parsed between counts of frames: 700 empty frames, 9 ms.
 _PIECE = 4_096
 
 
 def contact_no_server() -> None:
-    """Keep Streamlit from asking a server on the internet for this one's address.
+    """Keep Streamlit from asking an external server for this server's address.
 
-    It would do so, and let all visitors wait, whenever a page of another site opens a connection.
+    Otherwise every connection from another site's page does so and blocks all visitors.
     """
     net_util.get_external_ip = lambda: None
 
 
 def kind_of(data: bytes) -> tuple[str | None, BackMsg]:
-    """Return the kind of a browser's message and the message. Raises: `DecodeError`."""
+    """Parse a browser's message; return its kind and the message. Raises: `DecodeError`."""
     message = BackMsg.FromString(data)
     kind = message.WhichOneof("type")
     if kind == "backend_operation_request":
@@ -61,21 +61,21 @@ def kind_of(data: bytes) -> tuple[str | None, BackMsg]:
 
 
 def widgets_in(message: BackMsg) -> tuple[int, Iterator[int]]:
-    """Return the number of widgets in a browser's message, and the characters that each reports."""
+    """Return the number of widgets in a browser's message, and their lengths in characters."""
     widgets = message.rerun_script.widget_states.widgets
-    return len(widgets), (len(one.json_value or one.json_trigger_value) for one in widgets)
+    return len(widgets), (len(widget.json_value or widget.json_trigger_value) for widget in widgets)
 
 
 def message_to_open_again() -> bytes:
-    """Return the message that has a browser open its address again."""
+    """Return the message that makes a browser reload its address."""
     message: bytes = ForwardMsg(auth_redirect=AuthRedirect(url="")).SerializeToString()
     return message
 
 
 def serve_websockets_by(connection: type[Connection], receive: Receive) -> None:
-    """Have uvicorn use this class, for which Streamlit has no option.
+    """Make uvicorn use a connection class, for which Streamlit has no option.
 
-    Args: receive: of the application's lifespan.
+    Args: receive: of the ASGI lifespan.
     """
     server: Any = getattr(receive, "__self__", None)
     if hasattr(server, "config"):
@@ -85,11 +85,10 @@ def serve_websockets_by(connection: type[Connection], receive: Receive) -> None:
 class Connection(WebSocketsSansIOProtocol):
     """A websocket that ends if the browser sends too much, too often, or does not read.
 
-    Streamlit has one limit for messages in both directions, and its largest answers are some
-    megabytes.
+    Streamlit's own message limit applies in both directions and must admit answers of megabytes.
     """
 
-    #: Bytes of a message from a browser.
+    #: Limit for a browser's message in bytes.
     most_bytes: int
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -97,12 +96,12 @@ class Connection(WebSocketsSansIOProtocol):
         self.conn.max_message_size = self.most_bytes
 
     def admits(self, frames: int) -> bool:
-        """Return True if this many further frames may arrive now; always, unless overridden."""
+        """Return True if this many more frames may arrive now."""
         del frames
         return True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send small answers at once, as asyncio does not for Streamlit's sockets."""
+        """Send small answers without delay."""
         super().connection_made(transport)
         with suppress(OSError):  # no TCP
             connection: socket.socket = transport.get_extra_info("socket")
@@ -110,34 +109,34 @@ class Connection(WebSocketsSansIOProtocol):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived."""
+        """Parse received bytes in pieces."""
         for start in range(0, len(data), _PIECE):
             if not self.transport.is_closing():
                 super().data_received(data[start : start + _PIECE])
 
     def handle_events(self) -> None:
-        """Pass frames on."""
+        """Handle frames, or close a connection that sends too many."""
         if self.admits(len(self.conn.events)):
             super().handle_events()
         else:
             self.conn.fail(1008, "too many messages")
             self.handle_parser_exception()
-        if self.conn.handshake_exc is not None:  # uvicorn leaves some unanswered, and open
+        if self.conn.handshake_exc is not None:  # uvicorn would not answer or close
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
     def handle_parser_exception(self) -> None:
-        """End a connection that broke a rule, with what is still to send."""
+        """End a connection that broke the protocol, unsent data included."""
         if self.conn.close_sent is not None:
             super().handle_parser_exception()
         self.transport.abort()
 
     def keepalive_timeout(self) -> None:
-        """End a connection that does not answer, with what is still to send."""
+        """End a connection that does not answer, unsent data included."""
         super().keepalive_timeout()
         self.transport.abort()
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        """Give the browser a while to read the end."""
+        """Close the connection after a timeout, so that the browser can read the end."""
         super().on_task_complete(task)
         self.loop.call_later(self.close_timeout, self.transport.abort)

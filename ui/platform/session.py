@@ -1,4 +1,4 @@
-"""Sessions and runs: reported widgets, and files and lines of a run that has ended."""
+"""Sessions and runs: reported widgets, and output after the end of a run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def reports(key: str) -> bool:
 
 
 def drop_unknown_widgets(most: int) -> None:
-    """Drop widgets that a browser made up, which Streamlit keeps until a run reaches its end.
+    """Drop widgets of no page, which Streamlit keeps until a run ends.
 
-    Args: most: bytes of such widgets that may stay.
+    Args: most: limit in bytes below which they stay.
     """
     if (context := get_script_run_ctx(suppress_warning=True)) is not None:
         session = context.session_state
@@ -47,23 +47,23 @@ def drop_unknown_widgets(most: int) -> None:
 
 
 def serve_every_address_by_the_app() -> None:
-    """Keep Streamlit from taking the files in `pages/` for pages before the first run."""
+    """Keep Streamlit from serving files in `pages/` before the first run."""
     PagesManager.uses_pages_directory = False
 
 
 @dataclass(frozen=True)
 class Session:
-    """A visitor's session, reached from threads outside its runs."""
+    """A visitor's session, for threads outside its runs."""
 
     context: ScriptRunContext
 
     @property
     def active(self) -> bool:
-        """True until the visitor has left."""
+        """True until the visitor leaves."""
         return bool(runtime.get_instance().is_active_session(self.context.session_id))
 
     def caption(self, place: DeltaGenerator, line: str) -> None:
-        """Show a line on the page of a run that has ended, and with it its way to the browser."""
+        """Show a line on the page after its run has ended."""
         if session := runtime.get_instance().get_app_session(self.context.session_id):
             with _within(replace(self.context, _enqueue=session._enqueue_forward_msg)):
                 place.caption(line)
@@ -71,8 +71,8 @@ class Session:
     def keep(self, content: bytes, mime: str, place: str, name: str) -> None:
         """Keep a file until the session's next run.
 
-        Streamlit deletes a file made on demand once the scripts of any two sessions have ended,
-        which in a full classroom is before the browser has fetched it.
+        Streamlit deletes a file made on demand after two runs of any sessions, in a full classroom
+        before the browser has fetched it.
         """
         with _within(self.context):
             runtime.get_instance().media_file_mgr.add(
@@ -81,7 +81,7 @@ class Session:
 
 
 def current_session() -> Session | None:
-    """Return the session of this run, or None outside runs."""
+    """Return this run's session, or None outside runs."""
     context = get_script_run_ctx(suppress_warning=True)
     return None if context is None else Session(context)
 

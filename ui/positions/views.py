@@ -11,15 +11,8 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures import positions as plots
 from figures.labels import plain
-from figures.positions import (
-    clocks,
-    curves,
-    distance_heatmap,
-    encoding_heatmap,
-    product_by_offset,
-    products,
-)
 from transformer.config import PositionLayout
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors
@@ -85,7 +78,7 @@ def draw_positions(
         limit: end of the colour scale, see `figures.positions.encoding_heatmap`.
     """
     look: dict[str, Any] = {"height": height, "trained": trained, "limit": limit}
-    draw_plot(place, drawn(encoding_heatmap, table, current_theme(), **look), key, alt)
+    draw_plot(place, drawn(plots.encoding_heatmap, table, current_theme(), **look), key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
@@ -106,7 +99,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     table = position_vectors.encoding(**size)
     names = position_vectors.dimension_names(d_model, layout)
     theme = current_theme()
-    draw_plot(place, drawn(encoding_heatmap, table, theme, trained=trained), "table",
+    draw_plot(place, drawn(plots.encoding_heatmap, table, theme, trained=trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     place.expander("The formula").markdown(
@@ -129,7 +122,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = [f"{i} ({names[i]})" for i in chosen]
-    figure = drawn(curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
+    figure = drawn(plots.curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
     draw_plot(
         place, figure, "curves", f"Values by position, for the dimensions {', '.join(labels)}."
     )
@@ -152,9 +145,9 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
                               "n_offsets": _OFFSETS, "layout": layout}  # fmt: skip
     arrays, theme = exhibits.position_products(**choice).arrays, current_theme()
     left, right = place.columns(2)
-    matrix = drawn(products, arrays["products"], theme, limit=d_model / 2, height=360)
+    matrix = drawn(plots.products, arrays["products"], theme, limit=d_model / 2, height=360)
     draw_plot(left, matrix, "products", "PE times its transpose: every diagonal has one value.")
-    chart = drawn(product_by_offset, np.arange(_OFFSETS), arrays["by_offset"], _STARTS, theme)
+    chart = drawn(plots.product_by_offset, np.arange(_OFFSETS), arrays["by_offset"], _STARTS, theme)
     draw_chart(chart, "Dot products by offset: the curves from three positions coincide.", right)
     download_below(place, None, "positions-products", exhibits.position_products, **choice)
 
@@ -183,7 +176,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     names = [f"pair {pair}" for pair in pairs]
     hands = result.before[pairs], result.after[pairs], result.expected[pairs]
     draw_chart(
-        drawn(clocks, *hands, names, current_theme()),
+        drawn(plots.clocks, *hands, names, current_theme()),
         f"Pairs of PE({pos}) as clock hands; turned by {k}, they end at PE({pos + k}).", place,
     )  # fmt: skip
     rows: dict[str, list[Any]] = {
@@ -235,7 +228,7 @@ def draw_beyond(
     )
     positions = np.arange(2 * limit)
     values, names = position_vectors.around(limit, d_model, tables, kind)
-    figure = drawn(curves, positions, values, names, current_theme(), trained=limit)
+    figure = drawn(plots.curves, positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
     name, size = "positions-beyond", {"limit": limit, "d_model": d_model}
     if tables:
@@ -269,7 +262,7 @@ def draw_learned(view: View, model: Translator) -> None:
     titles = {"learned": "Learned", "formula": "Sinusoids of the same size"}
     for where, (kind, title) in zip(place.columns(2), titles.items(), strict=True):
         where.caption(title)
-        plot = drawn(products, figure.arrays[kind], current_theme(), **look)
+        plot = drawn(plots.products, figure.arrays[kind], current_theme(), **look)
         draw_plot(where, plot, kind, f"Cosine similarity between positions: {title.lower()}.")
     download_below(place, view, "positions-learned", exhibits.learned_positions, side=side)
 
@@ -288,7 +281,7 @@ def draw_distances(view: View, model: Translator) -> None:
     arrays = exhibits.relative_positions(model, side, reach=_REACH).arrays
     numbers, distances = arrays["numbers"], arrays["distances"].tolist()
     draw_plot(
-        place, drawn(distance_heatmap, numbers, distances, current_theme()), "distances",
+        place, drawn(plots.distance_heatmap, numbers, distances, current_theme()), "distances",
         f"What the {side.lower()}'s {len(numbers)} heads add for distances of up to {_REACH} "
         "tokens.",
     )  # fmt: skip

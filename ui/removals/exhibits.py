@@ -6,7 +6,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series
 from figures.labels import KIND_NAMES, numbered
-from transformer.evaluation.pruning import Pruning, own_translation, prune, typed
+from transformer.evaluation.pruning import PrunedText, Pruning, own_translation, prune, typed
 from transformer.measures.heads import largest_weights
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
@@ -24,15 +24,20 @@ def looks(trace: Trace, step: int | None) -> dict[AttentionKind, Floats]:
     }
 
 
-def bars(trace: Trace, found: Needs, step: int | None) -> dict[str, tuple[tuple[str, ...], Floats]]:
-    """Return names and changes of source words, networks and layers, by what is done to them."""
+def bars(
+    trace: Trace, effects: Needs, step: int | None
+) -> dict[str, tuple[tuple[str, ...], Floats]]:
+    """Return names and changes of source words, networks and layers, by kind of removal."""
     parts = {"Source token hidden from the decoder": (
-        numbered(trace.src_tokens), found.of(found.words, step)
+        numbered(trace.src_tokens), effects.of(effects.words, step)
     )}  # fmt: skip
-    for title, changes in (("Feed-forward out", found.networks), ("Layer skipped", found.layers)):
-        names = [f"{stack} layer {n + 1}" for stack, each in changes.items()
-                 for n in range(len(each))]  # fmt: skip
-        values = np.concatenate([found.of(each, step) for each in changes.values()])
+    for title, changes in (
+        ("Feed-forward out", effects.networks),
+        ("Layer skipped", effects.layers),
+    ):
+        names = [f"{stack} layer {n + 1}" for stack, rows in changes.items()
+                 for n in range(len(rows))]  # fmt: skip
+        values = np.concatenate([effects.of(rows, step) for rows in changes.values()])
         parts[title] = tuple(names), values
     return parts
 
@@ -47,11 +52,11 @@ def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Ex
     )  # fmt: skip
 
 
-def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
+def needs_exhibit(effects: Needs, trace: Trace, step: int | None) -> Exhibit:
     """Return the figure of `needed_parts`."""
     panels, sharp = [], looks(trace, step)
     for kind, name in KIND_NAMES.items():
-        changes = found.of(found.heads[kind], step)
+        changes = effects.of(effects.heads[kind], step)
         rows, columns = (tuple(str(n + 1) for n in range(size)) for size in changes.shape)
         panels += [
             Panel(f"{name}: change without the head", changes, rows, columns, "layer", "head",
@@ -60,7 +65,7 @@ def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
         ]  # fmt: skip
     series = [
         Series(title, tuple(names), {"change in nats": values}, "", "nats", "bar")
-        for title, (names, values) in bars(trace, found, step).items()
+        for title, (names, values) in bars(trace, effects, step).items()
     ]
     what = "translation" if step is None else f"token {step + 1}"
     return Exhibit(
@@ -68,9 +73,30 @@ def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
         f"Change of the log-probability of the {what} without each part; largest weights beside "
         "the heads.",
         (*panels, *series),
-        {f"heads_{kind}": each for kind, each in found.heads.items()} | {"words": found.words},
+        {f"heads_{kind}": changes for kind, changes in effects.heads.items()}
+        | {"words": effects.words},
         columns=2, facts=facts_of(trace),
     )  # fmt: skip
+
+
+#: The name of the order in charts.
+CHOSEN = "least harmful first"
+
+
+def log_probs_of(now: Pruning) -> dict[str, Floats]:
+    """Return the log-probabilities of the order on the text that chose it, and on unseen text."""
+    unseen = {"the same on unseen text": now.unseen_log_probs} if now.unseen else {}
+    return {CHOSEN: now.log_probs, **unseen}
+
+
+def text_of_pruning(
+    model: Translator,
+    trace: Trace,
+    languages: tuple[str, str] | None = None,
+    unseen: tuple[str, str] | None = None,
+) -> PrunedText:
+    """Return the text that `pruning` describes."""
+    return typed(model, *languages) if languages else own_translation(model, trace, unseen)
 
 
 def pruning(
@@ -78,16 +104,18 @@ def pruning(
     trace: Trace,
     languages: tuple[str, str] | None = None,
     heads: int | None = None,
+    unseen: tuple[str, str] | None = None,
 ) -> Exhibit:
     """Return what is left of a translator as its heads go, the least harmful first, as a figure.
 
     Args:
         trace: its sentence counts, with the translation that the model wrote.
-        languages: the 200 typed sentences count instead, in this source and target: en, de or fr.
+        languages: every other of the 200 typed sentences counts instead, in this source and
+            target language (en, de or fr); the rest is unseen text.
         heads: that go at most; None is all.
+        unseen: languages of typed sentences as unseen text for the sentence.
     """
-    text = typed(model, *languages) if languages else own_translation(model, trace)
-    for now in prune(model, text):
+    for now in prune(model, text_of_pruning(model, trace, languages, unseen)):
         if len(now.steps) == heads:
             break
     return pruning_exhibit(now, languages is not None)
@@ -98,7 +126,7 @@ def pruning_exhibit(now: Pruning, on_typed: bool) -> Exhibit:
     n, places = len(now.heads), np.arange(len(now.steps) + 1)
     marks = np.array(now.marks[: len(now.bleu)])
     values = now.random_values
-    text = "200 typed sentences" if on_typed else "the sentence"
+    text = "every other of 200 typed sentences" if on_typed else "the sentence"
     reference = "the references" if on_typed else "the translation with all heads"
     bleu = np.array(now.bleu, np.float32)
     at_random = {
@@ -110,15 +138,16 @@ def pruning_exhibit(now: Pruning, on_typed: bool) -> Exhibit:
         f"Heads are taken out one after the other, those first that harm {text} least, and in "
         f"{values.shape[1]} random orders; BLEU of greedy translations against {reference}.",
         (
-            Series("Log-probability of a token, nats", n - places,
-                   {"least harmful first": now.log_probs}, "heads left", "nats"),
+            Series("Log-probability of a token, nats", n - places, log_probs_of(now),
+                   "heads left", "nats"),
             Series("Log-probability, random orders", n - marks, at_random["log_probs"],
                    "heads left", "nats"),
-            Series("BLEU", n - marks, {"least harmful first": bleu, **at_random["bleu"]},
+            Series("BLEU", n - marks, {CHOSEN: bleu, **at_random["bleu"]},
                    "heads left", "BLEU"),
         ),
         {
-            "log_probs": now.log_probs, "marks": marks, "bleu": bleu, "random_values": values,
+            "log_probs": now.log_probs, "unseen": now.unseen_log_probs, "marks": marks,
+            "bleu": bleu, "random_values": values,
             "order": np.array([str(head.off) for head in now.order], "U40"),
         },
         columns=3,

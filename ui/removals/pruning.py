@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import streamlit as st
 from figures.exhibit import Exhibit
 from figures.removals import OUT, pruning_curves
 from transformer.edits.language import MAX_EDITS, parse_edits, text_of
-from transformer.evaluation.pruning import Pruning, own_translation, prune, typed
+from transformer.evaluation.pruning import Pruning, harmless, prune
 from transformer.trace.removals import edits_off
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
@@ -25,7 +25,13 @@ from ui.core.view import Request, View
 from ui.core.widgets import choose_one
 from ui.export.download import download_button, source_of
 from ui.frame.editing import take_out
-from ui.removals.exhibits import pruning, pruning_exhibit
+from ui.removals.exhibits import (
+    CHOSEN,
+    log_probs_of,
+    pruning,
+    pruning_exhibit,
+    text_of_pruning,
+)
 from ui.work import results
 from ui.work.desk import Progress, attend, errors_on_page, resume, stopped
 from ui.work.models import load
@@ -38,8 +44,8 @@ FALL = 0.1
 
 _STARTED = "headlight_pruning"
 
-#: Source and target languages of the typed sentences; None for the sentence on screen.
-Languages = tuple[str, str] | None
+#: Arguments of `text_of_pruning`.
+Text = Mapping[str, tuple[str, str]]
 
 
 def draw_pruning(view: View) -> None:
@@ -58,9 +64,9 @@ def draw_pruning(view: View) -> None:
     names = {"sentence": "This sentence"} | ({"typed": "200 typed sentences"} if offered else {})
     url_state.show(OVER)
     over = url_state.get(OVER) if url_state.get(OVER) in names else "sentence"
-    languages = known if over == "typed" else None
+    text = {"languages" if over == "typed" else "unseen": known} if offered else {}
     asked = view.request
-    work = ("pruning", languages or asked, asked.model, asked.device)
+    work = ("pruning", known if over == "typed" else asked, asked.model, asked.device)
     with st.container(horizontal=True, vertical_alignment="center"):
         choose_one("Text", OVER, names, chosen=over)
         now: Pruning | None = results.CACHE.get(work)
@@ -70,10 +76,10 @@ def draw_pruning(view: View) -> None:
                 "Go on" if now else "Take heads out one by one", key="prune", on_click=_start,
                 args=(work,), icon=":material/play_arrow:",
             )  # fmt: skip
-    if languages:
+    if over == "typed":
         st.caption(
-            "Sentences as visitors type them, each with a translation. It takes minutes; after "
-            "Stop the curves stay."
+            "Sentences as visitors type them, each with a translation; every other one chooses the "
+            "heads. It takes minutes; after Stop the curves stay."
         )
     slot = st.empty()
     if begun and (now is None or not now.done):
@@ -81,10 +87,10 @@ def draw_pruning(view: View) -> None:
             _draw_curves(now, slot)
         growing = _Growing(work, partial(_draw_curves, where=slot))
         with errors_on_page():
-            now = attend(partial(_prune, asked, languages, work), growing)
+            now = attend(partial(_prune, asked, text, work), growing)
     if now is not None and len(now.bleu) > 1:
         with slot.container():
-            _draw_result(edited, now, languages)
+            _draw_result(edited, now, text)
 
 
 def _start(work: Hashable) -> None:
@@ -92,11 +98,11 @@ def _start(work: Hashable) -> None:
     resume()
 
 
-def _prune(asked: Request, languages: Languages, work: Hashable) -> Pruning:
+def _prune(asked: Request, of: Text, work: Hashable) -> Pruning:
     """Prune from where it stands to the end, in turn with other computations."""
     recorded, model = results.trace(asked), load(asked)
     assert isinstance(model, Translator)  # the page needs its internals
-    text = typed(model, *languages) if languages else own_translation(model, recorded)
+    text = text_of_pruning(model, recorded, **of)
     now: Pruning | None = results.CACHE.get(work)
     steps = prune(model, text, now, report)
     while now is None or not now.done:
@@ -126,8 +132,8 @@ def _curves(now: Pruning) -> Any:
     marks, values = now.marks[: len(now.bleu)], now.random_values
     every = range(len(now.steps) + 1)
     measures = (
-        ("log-probability of a token, nats", now.log_probs, every, values[..., 0]),
-        ("BLEU", np.array(now.bleu, np.float32), marks, values[..., 1]),
+        ("log-probability of a token, nats", log_probs_of(now), every, values[..., 0]),
+        ("BLEU", {CHOSEN: np.array(now.bleu, np.float32)}, marks, values[..., 1]),
     )
     return pruning_curves(measures, marks, len(now.heads), current_theme())
 
@@ -137,10 +143,10 @@ def _draw_curves(now: Pruning, where: st.delta_generator.DeltaGenerator) -> None
         draw_chart(_curves(now), in_words(now), where)
 
 
-def _draw_result(view: View, now: Pruning, languages: Languages) -> None:
+def _draw_result(view: View, now: Pruning, text: Text) -> None:
     event = st.altair_chart(
         sized(_curves(now)), theme=None, on_select="rerun", selection_mode=[*OUT],
-        key=f"pruning_{view.request.name}_{languages}_{len(now.steps)}", alt=in_words(now),
+        key=f"pruning_{view.request.name}_{text}_{len(now.steps)}", alt=in_words(now),
         width="content",
     )  # fmt: skip
     for picked in filter(None, (event["selection"].get(name) for name in OUT)):
@@ -158,25 +164,30 @@ def _draw_result(view: View, now: Pruning, languages: Languages) -> None:
                 on_click=take_out, args=(edits,), disabled=len(edits) > MAX_EDITS,
             )  # fmt: skip
     plain_view = view.original
-    download_button(lambda: _figure(plain_view, now, languages), key="take_pruning", name="pruning")
+    download_button(lambda: _figure(plain_view, now, text), key="take_pruning", name="pruning")
 
 
-def _figure(view: View, now: Pruning, languages: Languages) -> Exhibit:
+def _figure(view: View, now: Pruning, text: Text) -> Exhibit:
     heads = None if now.done else len(now.steps)
-    made = pruning_exhibit(now, languages is not None)
-    return source_of(view).figure(made, pruning, languages=languages, heads=heads)
+    made = pruning_exhibit(now, "languages" in text)
+    return source_of(view).figure(made, pruning, **text, heads=heads)
 
 
 def in_words(now: Pruning) -> str:
     """Return how many heads can go, and what BLEU is then, in words."""
-    n, harmless = len(now.heads), now.harmless(FALL)
+    n, fitted = len(now.heads), harmless(now.log_probs, FALL)
     marks, means = now.marks[: len(now.bleu)], now.random_values[..., 0].mean(1)
     fallen = (mark for mark, mean in zip(marks, means, strict=True) if mean < means[0] - FALL)
     by_chance = next((f"fewer than {mark}" for mark in fallen), f"at least {marks[-1]}")
-    at = max(place for place, mark in enumerate(marks) if mark <= harmless)
-    so_far = "" if now.done or harmless < len(now.steps) else "So far: "
+    at = max(place for place, mark in enumerate(marks) if mark <= fitted)
+    so_far = "" if now.done or fitted < len(now.steps) else "So far: "
+    unseen = (
+        f"On typed sentences that chose none: **{harmless(now.unseen_log_probs, FALL)}**"
+        if now.unseen
+        else "Other text may lose more"
+    )
     return (
-        f"{so_far}**{harmless} of {n} heads** can go before a token loses {FALL:g} nats; in random "
-        f"order {by_chance}. BLEU is {now.bleu[at]:.1f} with {n - marks[at]} heads left, "
-        f"{now.bleu[0]:.1f} with all."
+        f"{so_far}**{fitted} of {n} heads** can go before a token of the text that chose them "
+        f"loses {FALL:g} nats; in random order {by_chance}. {unseen}. BLEU is {now.bleu[at]:.1f} "
+        f"with {n - marks[at]} heads left, {now.bleu[0]:.1f} with all."
     )

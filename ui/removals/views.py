@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import streamlit as st
 
 from figures.labels import plain, plain_token, signed
 from figures.removals import PART, head_needs, part_needs, selection_of
+from transformer.config import ModelConfig
 from transformer.edits.language import Edit, heads_off, parse_edits, text_of
 from transformer.measures.heads import rank_correlation
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
-from transformer.trace.removals import Head, needs, with_edits
+from transformer.trace.removals import Head, heads_of, needs, with_edits
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats
 from transformer.worker.job import report
@@ -153,9 +155,24 @@ def without(edits: str) -> Computation[tuple[float, str]]:
     return Computation("without", edits, make)
 
 
+def single_heads(edits: Sequence[Edit], config: ModelConfig) -> list[Edit]:
+    """Return the edits, with an edit for each head in place of one for a layer's or all heads."""
+    heads = [head.off for head in heads_of(config.head_shapes)]
+    return [
+        single
+        for edit in edits
+        for single in [
+            head for head in heads
+            if edit.verb == "off" and head.where == edit.where
+            and edit.layer in (None, head.layer) and edit.index in (None, head.index)
+        ] or [edit]
+    ]  # fmt: skip
+
+
 def draw_together(view: View) -> None:
-    """Draw the effects of several edits, one by one and together."""
-    edits = parse_edits(view.entry.ref.edits)
+    """Draw the effects of several edits, one by one and together; heads count one by one."""
+    config = cast("ModelConfig", view.entry.config)
+    edits = single_heads(parse_edits(view.entry.ref.edits), config)
     if len(edits) < 2:
         return
     *alone, both = computed(view.original, together(edits)).tolist()

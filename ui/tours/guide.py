@@ -33,19 +33,19 @@ from ui.work.desk import computed, get_trace
 from ui.work.studies import study_of
 
 
-def _tour(page: str, section: str, stops: list[dict[str, Any]], **said: str) -> Tour:
-    made = (_stop(**{"section": section, "page": page, **stop}) for stop in stops)
-    return Tour(section=section, stops=tuple(made), **said)
+def _tour(page: str, section: str, stops: list[dict[str, Any]], **texts: str) -> Tour:
+    built = (_stop(**{"section": section, "page": page, **stop}) for stop in stops)
+    return Tour(section=section, stops=tuple(built), **texts)
 
 
-def _stop(facts: str, **said: Any) -> Stop:
-    texts = {name: said.pop(name) for name in [*said] if name.startswith(("ask", "because"))}
-    return Stop(facts=FACTS[facts], texts=texts, **said)
+def _stop(facts: str, **fields: Any) -> Stop:
+    texts = {name: fields.pop(name) for name in [*fields] if name.startswith(("ask", "because"))}
+    return Stop(facts=FACTS[facts], texts=texts, **fields)
 
 
-_SAID = tomllib.loads(Path(__file__).with_name("tours.toml").read_text("utf-8"))
+_FILE = tomllib.loads(Path(__file__).with_name("tours.toml").read_text("utf-8"))
 #: In the paper's order.
-TOURS = tuple(_tour(**said) for said in _SAID["tours"])
+TOURS = tuple(_tour(**tour) for tour in _FILE["tours"])
 
 _BY_NAME = {tour.name: tour for tour in TOURS}
 
@@ -140,7 +140,7 @@ def beside(here: TourStop, step: int) -> TourStop | None:
 
 
 def follow(view: View, step: int = 0) -> Page | None:
-    """Enter the stored stop, or the one `step` stops on; return its page unless it was entered."""
+    """Enter the stored stop, or the one `step` further; return its page unless already entered."""
     here = current_stop()
     if here is not None and step:
         there = beside(here, step)
@@ -158,8 +158,8 @@ def follow(view: View, step: int = 0) -> Page | None:
     given = url_state.given()
     st.session_state[_GIVEN] = given
     sentence = view.examples.items[0].sentence
-    wanted = {SENTENCE.name: sentence, **here.stop.settings}
-    values = {name: value for name, value in wanted.items() if name not in given}
+    settings = {SENTENCE.name: sentence, **here.stop.settings}
+    values = {name: value for name, value in settings.items() if name not in given}
     url_state.start_over({**values, STOP.name: str(here.number)}, keep=_KEEP | given)
     return page_at(here.stop.page)
 
@@ -217,12 +217,12 @@ def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     if before == looked:
         return
     given = st.session_state.pop(_GIVEN, frozenset())
-    found = here.stop.facts(scene).settings
-    url_state.bring({name: value for name, value in found.items() if name not in given})
+    settings = here.stop.facts(scene).settings
+    url_state.bring({name: value for name, value in settings.items() if name not in given})
     if before is not None:
         url_state.forget(GUESS)  # it answered a question about another sentence
     st.session_state[_LOOKED] = looked
-    if "edit" in found and "edit" not in given:
+    if "edit" in settings and "edit" not in given:
         st.rerun()  # the view is that of the edited model
 
 
@@ -261,9 +261,11 @@ def _draw_head(here: TourStop) -> None:
 
 def _draw_end(tour: Tour, scene: Scene) -> None:
     """Draw how many answers were right, and the sheet of the tour's questions to print."""
-    found = [right for (name, _), right in st.session_state[_RESULTS].items() if name == tour.name]
-    if found:
-        st.markdown(f"**Right answers in this tour: {sum(found)} of {len(found)}.**")
+    answers = [
+        right for (name, _), right in st.session_state[_RESULTS].items() if name == tour.name
+    ]
+    if answers:
+        st.markdown(f"**Right answers in this tour: {sum(answers)} of {len(answers)}.**")
     st.download_button(
         "Questions and answers to print", lambda: sheet(tour, scene), f"tour-{tour.name}.html",
         "text/html", key="tour_sheet", on_click="ignore", icon=":material/print:", type="tertiary",
@@ -278,7 +280,7 @@ def sheet(tour: Tour, scene: Scene) -> str:
         right = escape(asked.options[asked.answer])
         lists[0] += f"<li>{_printed(asked.ask)}<p>{boxes}</li>"
         lists[1] += f"<li><b>{right}</b>. {_printed(asked.because)}</li>"
-    body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{each}</ol>" for each in lists)
+    body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{items}</ol>" for items in lists)
     return f"<!doctype html><meta charset=utf-8><h1>{escape(tour.title)}</h1>{body}"
 
 
@@ -305,13 +307,13 @@ def _draw_question(here: TourStop, question: Question) -> None:
     if guess:
         results[here.tour.name, here.number] = guess - 1 == question.answer
     if not 1 <= guess <= len(question.options):
-        said = f"Answer: {right}."
+        verdict = f"Answer: {right}."
     elif guess - 1 == question.answer:
-        said = f":material/check: Your answer is right: {right}."
+        verdict = f":material/check: Your answer is right: {right}."
     else:
         yours = plain(question.options[guess - 1])
-        said = f":material/close: Your answer: “{yours}”. Right answer: {right}."
-    st.markdown(f"{said} {_glossed(question.because)}")
+        verdict = f":material/close: Your answer: “{yours}”. Right answer: {right}."
+    st.markdown(f"{verdict} {_glossed(question.because)}")
 
 
 def _glossed(text: str) -> str:

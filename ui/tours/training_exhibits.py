@@ -61,11 +61,11 @@ def _batch(facts: TrainingFacts, title: str, length: int) -> Exhibit:
 
 def _hours(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the hours of each part of the training; the paper's if one is unknown."""
-    found = {f"part {number}": part.hours for number, part in enumerate(facts.parts, start=1)}
+    numbers = {f"part {number}": part.hours for number, part in enumerate(facts.parts, start=1)}
     if not (facts.own and facts.hours_in_all):
-        title, found = "the paper's base model", {"the paper's base model": PAPER_PART.hours}
+        title, numbers = "the paper's base model", {"the paper's base model": PAPER_PART.hours}
     caption = f"Training took {title} this many hours (section 5.2)."
-    return _bars("training-hours", "Hours of training", "hours", caption, found)
+    return _bars("training-hours", "Hours of training", "hours", caption, numbers)
 
 
 def _memory(facts: TrainingFacts, title: str, length: int) -> Exhibit:
@@ -109,15 +109,15 @@ def _dropout(facts: TrainingFacts, title: str, length: int) -> Exhibit:
 def _smoothing(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the training target at one position, by token, with label smoothing."""
     epsilon, vocab_size = facts.recipe.label_smoothing or 0.1, facts.vocab_size
-    right, each = smoothed_target(epsilon, vocab_size)
+    right, other = smoothed_target(epsilon, vocab_size)
     without = "" if facts.recipe.label_smoothing else " This model was trained without."
     return _bars(
         "label-smoothing", "The target with label smoothing", "share of the target",
         f"Label smoothing {epsilon:g} over {vocab_size:,} tokens (section 5.4).{without}",
         {
             "the right token": right,
-            "each other token": each,
-            f"all {vocab_size - 1:,} others together": each * (vocab_size - 1),
+            "each other token": other,
+            f"all {vocab_size - 1:,} others together": other * (vocab_size - 1),
         },
     )  # fmt: skip
 
@@ -128,20 +128,20 @@ def _averages(facts: TrainingFacts, title: str, length: int) -> Exhibit:
         "BLEU on validation text, greedy",
         f"Weights of {title}, averaged over epochs.",
     )
-    found = {count(n, "epoch"): bleu for n, bleu in facts.averages}
-    if len(found) < 2:
+    numbers = {count(n, "epoch"): bleu for n, bleu in facts.averages}
+    if len(numbers) < 2:
         label, caption = "checkpoints averaged", "The paper's models (section 6.1)."
-        found = PAPER_AVERAGES
-    return _bars("averaged-checkpoints", "Averaged weights", label, caption, found)
+        numbers = PAPER_AVERAGES
+    return _bars("averaged-checkpoints", "Averaged weights", label, caption, numbers)
 
 
 def _scores(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return BLEU by decoding; the paper's if the checkpoint names none."""
-    found = {str(decoding): score for decoding, score in facts.tried if score > 0}
+    numbers = {str(decoding): score for decoding, score in facts.tried if score > 0}
     caption = f"Validation text, translated by {title} with each setting."
-    if not found:
-        caption, found = "The paper's table 2, newstest2014 English to German.", PAPER_SCORES
-    return _bars("bleu-by-setting", "BLEU by setting", "BLEU", caption, found)
+    if not numbers:
+        caption, numbers = "The paper's table 2, newstest2014 English to German.", PAPER_SCORES
+    return _bars("bleu-by-setting", "BLEU by setting", "BLEU", caption, numbers)
 
 
 #: By name, in the order of the tour's stops from the second on.
@@ -152,8 +152,8 @@ FIGURES: dict[str, Callable[[TrainingFacts, str, int], Exhibit]] = {
 }  # fmt: skip
 
 
-def _bars(name: str, title: str, label: str, caption: str, found: Mapping[str, float]) -> Exhibit:
+def _bars(name: str, title: str, label: str, caption: str, numbers: Mapping[str, float]) -> Exhibit:
     """Return named numbers as bars; `label` is that of the numbers."""
-    names, values = tuple(found), np.array(list(found.values()))
+    names, values = tuple(numbers), np.array(list(numbers.values()))
     part = Series(title, names, {label: values}, "", label, "bar")
     return Exhibit(name, title, caption, (part,), {"names": np.array(names), "values": values})

@@ -20,6 +20,14 @@ from ui.tours.stops import Scene
 PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
 
 
+#: Names of the project's corpora; others go by the name in their recipe.
+CORPORA = {
+    "tatoeba": "Tatoeba", "multi30k": "Multi30k captions", "phrasebook": "a phrasebook",
+    "wiktionary": "Wiktionary entries", "agreement": "sentences with agreeing pronouns",
+    "gum": "GUM trees", "reversal": "random letters",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a training: what it read, for how long, and on what."""
@@ -94,9 +102,9 @@ def _number(value: Any, default: float = 0.0, most: float = math.inf) -> float:
     return min(max(float(value), 0.0), most) if good else default
 
 
-def _part(held: Any, name: str) -> Mapping[str, Any]:
-    found = held.get(name) if isinstance(held, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def _part(record: Any, name: str) -> Mapping[str, Any]:
+    part = record.get(name) if isinstance(record, Mapping) else None
+    return part if isinstance(part, Mapping) else {}
 
 
 def training_facts(scene: Scene) -> TrainingFacts:
@@ -108,7 +116,7 @@ def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     """Read a checkpoint's metrics.json, ignoring invalid values: anyone may have written it."""
     training = _part(metrics, "training")
     recipe, last = _part(training, "recipe"), _read_part(training)
-    said = _part(recipe, "training")
+    schedule = _part(recipe, "training")
     rows = metrics.get("tried_on_val")
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     epochs = _part(metrics, "chosen_on_val").get("averaged_epochs")
@@ -117,30 +125,30 @@ def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
         for row in rows
         if row.get("averaged_epochs") == epochs and (beam := int(_number(row.get("beam_size")))) > 0
     )
-    held = _part(metrics, "tests")
-    found = {str(name): _part(held, name).get("bleu") for name in held}
-    tests = {name: _number(score) for name, score in found.items() if score is not None}
-    if not (last.updates and said):
+    results = _part(metrics, "tests")
+    scores = {str(name): _part(results, name).get("bleu") for name in results}
+    tests = {name: _number(score) for name, score in scores.items() if score is not None}
+    if not (last.updates and schedule):
         return TrainingFacts(tried=tried, tests=tests)
     settings: dict[str, Any] = {
-        name: type(default)(_number(said.get(name), default, most))
+        name: type(default)(_number(schedule.get(name), default, most))
         for name, (default, most) in _SETTINGS.items()
     }
     settings["batch_tokens"] = max(settings["batch_tokens"], 1)
     nll, earlier = _number(training.get("val_nll"), math.nan), metrics.get("earlier_parts")
     earlier = earlier[-12:] if isinstance(earlier, list) else []
-    scores = {
+    by_epochs = {
         int(_number(row.get("averaged_epochs"))): _number(row.get("val_bleu"))
         for row in rows
         if row.get("beam_size") == 1 and not row.get("mixed_share")
     }
-    averages = tuple(sorted((n, bleu) for n, bleu in scores.items() if n > 0 and bleu > 0))
+    averages = tuple(sorted((n, bleu) for n, bleu in by_epochs.items() if n > 0 and bleu > 0))
     return TrainingFacts(
         own=True,
-        continued=bool(said.get("init")),
+        continued=bool(schedule.get("init")),
         recipe=TrainingRecipe(**settings),
         dropout=_number(_part(recipe, "model").get("dropout"), most=0.9),
-        parts=(*(_read_part(each) for each in earlier if isinstance(each, Mapping)), last),
+        parts=(*(_read_part(part) for part in earlier if isinstance(part, Mapping)), last),
         averages=averages,
         updates=last.updates,
         epochs=int(_number(training.get("epochs"))),
@@ -155,15 +163,15 @@ def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     )
 
 
-def _read_part(said: Mapping[str, Any]) -> Part:
-    corpora = _part(_part(said, "recipe"), "data").get("corpora")
+def _read_part(record: Mapping[str, Any]) -> Part:
+    corpora = _part(_part(record, "recipe"), "data").get("corpora")
     names = [str(name)[:40] for name in corpora[:12]] if isinstance(corpora, list) else []
     return Part(
-        tuple(dict.fromkeys(names)),
-        int(_number(said.get("updates"), most=10**9)),
-        int(_number(said.get("target_tokens"))),
-        _number(said.get("hours")),
-        str(said.get("hardware") or "")[:80],
+        tuple(dict.fromkeys(CORPORA.get(name, name) for name in names)),
+        int(_number(record.get("updates"), most=10**9)),
+        int(_number(record.get("target_tokens"))),
+        _number(record.get("hours")),
+        str(record.get("hardware") or "")[:80],
     )
 
 

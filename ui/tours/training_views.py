@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from figures.charts import bars
 from figures.exhibit import Exhibit, Series
 from figures.labels import decimal, plain
-from figures.training import bars, rate_curve
+from figures.training import rate_curve
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
@@ -62,12 +63,12 @@ def _draw_bars(exhibit: Exhibit, length: int) -> None:
     series = exhibit.parts[0]
     assert isinstance(series, Series)
     ((title, values),) = series.lines.items()
-    found = dict(zip(map(str, series.x), map(float, values), strict=True))
-    best = "" if found == PAPER_AVERAGES else max(found, key=found.__getitem__)
+    numbers = dict(zip(map(str, series.x), map(float, values), strict=True))
+    best = "" if numbers == PAPER_AVERAGES else max(numbers, key=numbers.__getitem__)
     marked = {**_MARKED, "batch-by-length": f"{length} tokens"}.get(exhibit.name, best)
-    written, height = _WRITTEN.get(exhibit.name, ".3g"), max(110, 50 + 36 * len(found))
-    chart = bars(found, title, current_theme(), marked=(marked,), written=written, height=height)
-    alt = "; ".join(f"{name}: {value:{written}}" for name, value in found.items())
+    written, height = _WRITTEN.get(exhibit.name, ".3g"), max(110, 50 + 36 * len(numbers))
+    chart = bars(numbers, title, current_theme(), marked=(marked,), written=written, height=height)
+    alt = "; ".join(f"{name}: {value:{written}}" for name, value in numbers.items())
     draw_chart(chart, f"{title}. {alt}")
 
 
@@ -97,13 +98,13 @@ def _draw_read(facts: TrainingFacts) -> None:
 
 def _part(part: Part) -> str:
     """Return a part of the training in a line of Markdown."""
-    said = [
+    texts = [
         plain(", ".join(part.corpora)),
         f"{part.updates:,} updates" if part.updates else "",
         f"{part.target_tokens:,} target tokens" if part.target_tokens else "",
         how_long(part.hours) if part.hours else "",
     ]
-    return " · ".join(each for each in said if each) or "nothing said"
+    return " · ".join(filter(None, texts)) or "no record"
 
 
 def _draw_rate(facts: TrainingFacts) -> None:

@@ -50,9 +50,9 @@ def draw_table3() -> None:
     )
     st.caption(
         f"Further {better} is better. Each line is a 95% interval, from the variation between "
-        "runs, pooled over all rows. Verdicts are stricter: an interval that excludes zero can "
-        f"still be too close to tell. {caveats(results, lines)} A direction says nothing about "
-        "size: compare “here” with “there”. One unit in the paper's last digit counts as no "
+        "a row's runs and base's (Welch's t). Verdicts are stricter: an interval that excludes "
+        f"zero can still be too close to tell. {caveats(results, lines)} A direction says nothing "
+        "about size: compare “here” with “there”. One unit in the paper's last digit counts as no "
         "direction."
     )
     st.table(_cells(lines, measure), hide_index=True)

@@ -63,7 +63,6 @@ def _draw(run: Training, live: bool) -> None:
 
 
 def _lines(run: Training) -> dict[str, list[dict[str, Any]]]:
-    """Return each model's log by name."""
     names = [_name(settings, len(run.settings)) for settings in run.settings]
     return {name: read_metrics(run.lane(index)) for index, name in enumerate(names)}
 
@@ -138,7 +137,6 @@ def _draw_controls(run: Training) -> None:
 
 
 def _draw_maps(run: Training, names: list[str]) -> None:
-    """Draw the last layer's maps for a held-out sentence."""
     choose_one("Attention, last layer", KIND, KIND_NAMES, label_visibility="visible")
     updates = map_updates(run.lane(0))
     if not updates:

@@ -105,7 +105,6 @@ def _state(run: WatchedRun) -> str:
 
 
 def _draw_settings(runs: list[WatchedRun]) -> None:
-    """Draw all settings of one run, or only those in which several runs differ."""
     names: dict[tuple[str, str], None] = {}
     for run in runs:
         for table, values in run.recipe.items():

@@ -1,4 +1,4 @@
-"""The views of Translate beside the player, and their choices."""
+"""Settings of the Translate page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ui.core.view import View
 
 @dataclass(frozen=True)
 class TranslateChoice(Choice):
-    """The URL parameters, besides the player's place."""
+    """URL settings besides the player's position."""
 
     view: Param[str] = VIEW
     why: Param[tuple[int, int] | None] = WHY
@@ -22,7 +22,7 @@ class TranslateChoice(Choice):
 
 
 class Pair(NamedTuple):
-    """Two candidates of a step, counted from 0, as token ids."""
+    """Token ids of two candidates at a step, counted from 0."""
 
     step: int
     one: int
@@ -30,9 +30,9 @@ class Pair(NamedTuple):
 
 
 def pair_now(view: View, trace: Trace) -> Pair:
-    """Return the stored candidates; by default the step's own token and the best other one.
+    """Return the stored candidates, by default the step's own token and the best alternative.
 
-    Without a stored step, the step is the least certain one.
+    The default step is the least certain one.
     """
     step = url_state.index(STEP, len(trace.predicted_ids), int(trace.log_probs.argmin()))
     config, stored = view.entry.config, url_state.get(WHY)

@@ -1,4 +1,4 @@
-"""The player's figure: both maps under its lens, and the numbers of every step."""
+"""The player's figure: both maps, and the numbers of every step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORIGINS: dict[Kind, str] = dict.fromkeys(get_args(Kind), "Recorded live") | {
 
 
 def stem(place: PlayerPlace, *, words: bool) -> str:
-    """Return the file name's stem: which layer and head."""
+    """Return the file name stem, with layer and head."""
     which = (
         "mean" if place.layer is None else f"layer {place.layer}",
         "mean" if place.head is None else f"head {place.head}",
@@ -46,17 +46,15 @@ def decoding(
     shifted: bool = False,
     origin: str = "Recorded live",
 ) -> Exhibit:
-    """Return both maps of the decoder, and the numbers of every step, as a figure.
+    """Return the decoder's two maps and the numbers of every step as an exhibit.
 
     Args:
-        layer, head: from 0; None is the mean over all.
-        kind: the part that they belong to, "cross" or "decoder_self", or "both"; the other shows
-            its mean.
-        words: columns are whole words.
-        alpha: exponent of the length penalty.
-        step, shifted: where the offline player opens; `shifted` shows how the output becomes the
-            input.
-        origin: a note below the player.
+        layer, head: from 0; None is the mean.
+        kind: their kind, "cross", "decoder_self" or "both"; the other kind shows its mean.
+        words: make columns whole words.
+        alpha: length penalty exponent.
+        step, shifted: state of the offline player; `shifted` shows how output becomes input.
+        origin: note below the player.
     """
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
@@ -79,7 +77,7 @@ def decoding(
     running = np.cumsum(trace.log_probs, dtype=np.float64)
     score = running / np.array([length_penalty(n, alpha) for n in steps.tolist()])
     entropy = nats_to_bits(trace.entropy)
-    # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
+    # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
     named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
@@ -123,7 +121,7 @@ def decoding(
 
 
 def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
-    """Return the player's picture as a figure, with its program."""
+    """Return the player's picture as an exhibit with its program."""
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return source.of(
         decoding, trace, layer=layer, head=head, kind=place.kind, words=words,
@@ -132,7 +130,7 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
 
 
 def why_no_player(trace: Trace) -> str | None:
-    """Return a sentence naming what a recording lacks for the player; None if it lacks nothing."""
+    """Return a sentence naming what a recording lacks for the player, or None."""
     missing = [
         name
         for name, values in (

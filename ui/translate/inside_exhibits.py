@@ -1,4 +1,4 @@
-"""The figures of Translate that need the model: the decoder by layers, and a choice taken apart."""
+"""Figures of Translate that need the model: layer by layer, and shares in a choice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.export.programs import facts_of
 
 
 def layer_table(model: Translator, trace: Trace) -> tuple[Lens, list[tuple[str, ...]]]:
-    """Return the decoder's distributions after every layer, and the top tokens [1 + Ld][T]."""
+    """Return the decoder's distributions after every layer, and top tokens [1 + Ld][T]."""
     result, spell = (
         lens(model.model, trace, excluded=excluded(model.config)),
         model.tokenizer.target,
@@ -33,7 +33,7 @@ def layer_table(model: Translator, trace: Trace) -> tuple[Lens, list[tuple[str, 
 
 
 def layer_by_layer(model: Translator, trace: Trace) -> Exhibit:
-    """Return the decoder's distribution after every layer, at every step, as a figure."""
+    """Return the decoder's distributions after every layer, at every step, as an exhibit."""
     result, tokens = layer_table(model, trace)
     rows, names = query_labels(trace, "cross"), tuple(columns(len(tokens) - 1))
     top, own = np.exp(result.top_log_probs.T), np.exp(result.log_probs.T)  # [T, 1 + Ld]
@@ -61,7 +61,7 @@ def layer_by_layer(model: Translator, trace: Trace) -> Exhibit:
 def earlier_layers(
     model: Translator, trace: Trace, progress: Progress | None = None
 ) -> list[Translation]:
-    """Translate from the output of each encoder layer, searching as a trace's search did."""
+    """Translate from each encoder layer's output, with a trace's search settings."""
     options: SearchOptions = {"progress": progress}
     if (search := trace.search) is None:
         return model.from_encoder_layers(trace.src_ids, **options)
@@ -70,7 +70,7 @@ def earlier_layers(
 
 
 def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
-    """Return the translations from the output of each encoder layer as a figure."""
+    """Return translations from each encoder layer's output as an exhibit."""
     result = earlier_layers(model, trace)
     last, shared = result[-1], np.ones((len(result), len(result[-1].tokens) + 1))
     for row, each in zip(shared, result, strict=True):
@@ -92,18 +92,18 @@ def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
     )  # fmt: skip
 
 
-#: Parts whose effect is measured besides.
+#: Parts whose effect is also measured.
 MEASURED = 3
 
 
 class Share(NamedTuple):
-    """A part's share in the difference of two logits."""
+    """A part's share in the difference between two logits."""
 
     name: str
     share: float
-    lost: float | None = None  # what the difference loses without the part, if measured
+    lost: float | None = None  # measured decrease without the part
     kind: str = ""
-    #: layer, head: from 1; 0 for none
+    #: layer, head: from 1, or 0
     layer: int = 0
     head: int = 0
 
@@ -111,7 +111,7 @@ class Share(NamedTuple):
 def shares_of(
     model: Translator, trace: Trace, step: int, one: int, other: int
 ) -> tuple[float, list[Share]]:
-    """Return the difference of two logits, and the parts' shares in it, the largest first."""
+    """Return the difference between two logits, and the parts' shares, largest first."""
     result = logit_shares(model.model, trace, step, one, other)
     parts = parts_of(result)
     largest = [part for part, _ in parts[:MEASURED]]
@@ -131,7 +131,7 @@ def shares_of(
 
 
 def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) -> Exhibit:
-    """Return each part's share in the difference of two tokens' logits as a figure.
+    """Return the parts' shares in the difference between two logits as an exhibit.
 
     Args:
         step: from 0.

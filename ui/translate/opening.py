@@ -1,8 +1,7 @@
 """The opening, an animation before the first translation.
 
-It plays once for a browser, where a session begins on Translate at an address without any setting;
-a cookie remembers it, so that the server need not draw it first to find out. The page stands behind
-it, hidden by opening.js, and appears at its end.
+It plays once per browser, in a session that begins on Translate at an address without settings; a
+cookie records it. opening.js hides the page behind it until the end.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from ui.core.view import View, say_next, times_asked
 from ui.frame.page import open_page
 from ui.work.desk import get_trace
 
-#: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.
+#: In a link: 1 plays the opening; 0, or any other setting, skips it.
 OPENING: Param[str] = Param("opening", url_state.one_of(("0", "1")), "")
 
-#: The cookie's name and value; also in opening.js.
+#: Cookie name and value, also in opening.js.
 COOKIE, SEEN = "headlight_opening", "seen"
 
-#: In the session: the request that it plays for, "" once it is over, `_ASKED` before it begins.
+#: Session key: name of the request it plays for, "" after the end, `_ASKED` before it begins.
 _PLAYS = "headlight_opening"
 _ASKED = "asked"
-#: In the session: whether the page is drawn behind it.
+#: Session key: True once the page is drawn behind it.
 _COVERS = "headlight_opening_covers"
-#: In the session: how often a sentence had been asked for when it began.
+#: Session key: `times_asked` when it began.
 _ASKS = "headlight_opening_asks"
 
 
 def riddle_of(view: View) -> Riddle | None:
-    """Return the riddle of the model's target language, None if it has none."""
+    """Return the riddle for the model's target language, or None."""
     return view.examples.riddles.get(_languages(view)[1]) if view.kind == "checkpoint" else None
 
 
 def opening_plays(view: View) -> bool:
-    """Decide and return whether the opening plays in this run of the page."""
+    """Return True if the opening plays in this run."""
     if url_state.arrived(OPENING):
         st.session_state[_PLAYS] = _ASKED if url_state.get(OPENING) == "1" else ""
     elif _PLAYS not in st.session_state:
@@ -68,9 +67,9 @@ def opening_plays(view: View) -> bool:
 
 
 def draw_opening(view: View) -> bool:
-    """Draw the opening; return True while the page, drawn behind it in the next run, waits.
+    """Draw the opening, and return True if the page waits for the next run.
 
-    The first message has what is written before the question; the next one has all scenes.
+    The first message contains the text up to the question, the next all scenes.
     """
     riddle, covers = riddle_of(view), bool(st.session_state[_COVERS])
     assert riddle is not None
@@ -93,7 +92,7 @@ def draw_opening(view: View) -> bool:
 
 
 def offer_opening(view: View) -> None:
-    """Offer to play the opening, again or at last."""
+    """Draw the button that plays the opening."""
     if riddle_of(view) is not None:
         st.button(
             "Play the opening", key="play_opening", type="tertiary", on_click=_put,
@@ -110,7 +109,7 @@ def _put(key: str, value: object) -> None:
 
 
 class Staged(NamedTuple):
-    """A sentence of the riddle and its light: one head's, or the mean of cross-attention."""
+    """A sentence of the riddle, lit by one head or by mean cross-attention."""
 
     act: Act
     trace: Trace
@@ -119,7 +118,7 @@ class Staged(NamedTuple):
 
     @property
     def light(self) -> Floats:
-        """[W], the weight on each source word."""
+        """Weights [W] on the source words."""
         if self.look is not None:
             return self.look.weights
         mean: Floats = self.referent.weights["cross"].mean(axis=(0, 1))
@@ -131,7 +130,7 @@ class Staged(NamedTuple):
 
 
 def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
-    """Have the sentence on screen opened with its head lit, where such a head is shown."""
+    """Open the sentence on the page that shows its head."""
     at = st.session_state["opening_play"].get("explore")
     st.session_state[_PLAYS] = ""
     if type(at) is not int or not 0 <= at < len(staged):
@@ -145,18 +144,17 @@ def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
             page, link["pin"] = "attention", f"q{word + 1}"
             link |= {"display": "heads", "units": "words"}
     open_page(page, link)
-    light = f"This is the light from {code(riddle.pronoun)} in one head"
-    say_next(act.sentence, f"{light}. Next: try other heads, or ask which ones do this.")
+    light = f"This is where one head looks from {code(riddle.pronoun)}"
+    say_next(act.sentence, f"{light}. Next: try other heads, or find heads that do the same.")
 
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
 
 
 def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
-    """Return the riddle's sentences, as far as their pronouns are translated, in one head's light.
+    """Return the riddle's sentences with translated pronouns, lit by one head.
 
-    It is the head that singles out the right noun most, in all of them but the last, at which it
-    fails, or in the first.
+    It is the head that best singles out the right noun in all sentences but the last.
     """
     acts = [
         (act, trace, referent)
@@ -170,7 +168,7 @@ def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
 
 
 def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str]) -> Script:
-    """Return the words around the scenes; `languages` are codes of source and target."""
+    """Return the text around the scenes; `languages` are source and target codes."""
     act = riddle.acts[0]
     source, target = ((name_of(code), code) for code in languages)
     return Script(
@@ -189,7 +187,7 @@ def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str])
 
 
 def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
-    """Return a sentence in the light of its head: whether it is on the noun, and the pronoun."""
+    """Return the scene of a sentence, with a verdict on the head and the pronoun."""
     act, referent, look = staged.act, staged.referent, staged.look
     at, beside = (float(staged.light[word]) for word in referent.nouns)
     who = "the same head"
@@ -215,7 +213,7 @@ def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
 
 
 def _agreeing(staged: Staged) -> Runs:
-    """Say whether the translated pronoun is the one that its noun needs."""
+    """Return a verdict on the translated pronoun."""
     act, written = staged.act, staged.pronoun()
     if act.translated.casefold() not in staged.trace.text.casefold():
         return ("The model writes ", written, ".")
@@ -225,7 +223,7 @@ def _agreeing(staged: Staged) -> Runs:
 
 
 def _onward(one: str, other: str) -> Runs:
-    """Return the label of the way from one sentence to the next, which may differ in a word."""
+    """Return the label of the step to the next sentence."""
     pairs = zip(*(text.split() for text in (one, other)), strict=False)
     match [pair for pair in pairs if pair[0] != pair[1]]:
         case [(before, after)]:

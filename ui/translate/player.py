@@ -1,4 +1,4 @@
-"""The player of one side: its place, its message and its reports."""
+"""The player of one side: its position, content and reports."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
 
-#: The settings of where the player is, in the order of a `PlayerPlace`.
+#: Settings of the player's position, in the order of `PlayerPlace`.
 PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)
 
 
 def place_now(side: Side | None = None) -> PlayerPlace:
-    """Return the player's stored place.
+    """Return the player's stored position.
 
-    Where no head is stored, or one of a part that the player does not show, it is a telling one
-    for a side that moves alone, else the mean.
+    Without a stored head of the decoder, a player of its own opens on a clear head (`_telling`),
+    players of Compare on the mean.
     """
     place = PlayerPlace(url_state.get(STEP) or 1, shifted=url_state.get(SHIFTED))
     stored = url_state.stored(LAYER) or url_state.stored(HEAD)
@@ -57,24 +57,21 @@ def place_now(side: Side | None = None) -> PlayerPlace:
 
 
 def remember(place: PlayerPlace, side: Side | None = None) -> None:
-    """Store the player's place for the URL and for returning from another page.
-
-    A head that nobody chose is not stored.
-    """
+    """Store the player's position; a head that nobody chose is not stored."""
     chosen = place != replace(place_now(side), step=place.step, shifted=place.shifted)
     values = dict(zip(PLACE, astuple(place), strict=True))
     url_state.store(values if chosen else {param: values[param] for param in (STEP, SHIFTED)})
 
 
 def read_link() -> None:
-    """Have a link that names a head without its part show it in both, as such links did."""
+    """Show a head from an old link, which does not name its kind, in both kinds."""
     named = url_state.arrived(LAYER, HEAD) and KIND.name not in st.query_params
     if named and {url_state.get(LAYER), url_state.get(HEAD)} != {None}:
         url_state.put(KIND, "both")
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
-    """Return the place with the mean in place of a layer or head that this model lacks."""
+    """Return the position with layers and heads that this model lacks replaced by the mean."""
     layer, head = (
         at if at is not None and at <= count else None
         for at, count in zip((place.layer, place.head), trace.cross.shape[:2], strict=True)
@@ -83,7 +80,7 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
 
 
 def ensure_step(side: Side, n_steps: int) -> None:
-    """Store the default step unless the stored one is from 1 to `n_steps`."""
+    """Store the default step unless a step from 1 to `n_steps` is stored."""
     step = url_state.get(STEP)
     if step is None or step > n_steps:
         example = side.view.examples.find(side.view.sentence)
@@ -91,10 +88,7 @@ def ensure_step(side: Side, n_steps: int) -> None:
 
 
 def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[Component[Move]]:
-    """Return the computation of the player; two sides of Compare move together.
-
-    Args: see `ui.components.player.player_component`.
-    """
+    """Return the computation of the player; see `ui.components.player.player_component`."""
     of, alpha, origin = side.view.request.name, side.view.alpha, ORIGINS[side.view.kind]
     never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
@@ -116,7 +110,7 @@ def _never_taken(side: Side) -> tuple[int, ...]:
 
 
 def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
-    """Show the player, store the places it reports, and steer when another token is chosen."""
+    """Show the player, store reported positions, and steer when another token is chosen."""
     never = _never_taken(side)
 
     def follow(move: Move) -> None:
@@ -132,7 +126,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
         elif (prefix := prefix_of(side.trace, move, never)) is not None:
             begin_with(prefix)
 
-    # `steer` keeps the trace alive, so pass it only to players that can be steered.
+    # `steer` keeps the trace alive, so only players that can be steered get it.
     show(
         computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
@@ -143,17 +137,17 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
 
 
 def default_step(trace: Trace, example: Example | None) -> int:
-    """Return the step, from 1, at which an example's player opens: a telling one.
+    """Return the step, from 1, at which an example's player opens.
 
-    It looks most at the example's word or, if it names none, most at any one token of the source.
-    Other sentences, and translations that lack the word, open on the first step.
+    It is the step with the most attention on the example's word or, without one, on any source
+    token. Other sentences open on the first step.
     """
     if example is None:
         return 1
     if not example.watch:
         at_words = trace.cross.mean(axis=(0, 1))
         at_words[:, list(trace.src_special)] = 0
-        at_words[trace.n_words :] = 0  # nor the end
+        at_words[trace.n_words :] = 0  # exclude the end
         return int(np.argmax(at_words.max(axis=1))) + 1
     if not (watched := example.watched(trace.src_tokens)):
         return 1
@@ -161,9 +155,9 @@ def default_step(trace: Trace, example: Example | None) -> int:
 
 
 def _telling(trace: Trace, example: Example | None) -> tuple[int, int]:
-    """Return the head of cross-attention, from 0, that a sentence's player opens on.
+    """Return the cross-attention head, from 0, on which a sentence's player opens.
 
-    It is clear (mutual information of query and key), and looks at one word at the default step.
+    Maximises mutual information of query and key times attention on one word at the default step.
     """
     row = trace.cross[:, :, default_step(trace, example) - 1].copy()
     row[..., list(trace.src_special)] = 0
@@ -174,13 +168,13 @@ def _telling(trace: Trace, example: Example | None) -> tuple[int, int]:
 
 
 def figure_of(view: View, place: PlayerPlace, *, words: bool) -> Exhibit:
-    """Return the figure of a view's player; needs no session."""
+    """Return the figure of a view's player. Needs no session."""
     trace = trace_for(view)
     return player_exhibit(trace, within(place, trace), source_of(view), words=words)
 
 
 def _leader(sides: Sequence[Side]) -> Side:
-    """Return the side with more steps, which has the buttons."""
+    """Return the side with more steps, whose player has the buttons."""
     return max(sides, key=lambda side: len(side.trace.predicted_tokens))
 
 
@@ -211,7 +205,7 @@ BESIDE = Beside(
 
 
 def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
-    """Draw the download button for the player's current picture."""
+    """Draw the player's download button."""
     n_steps = len(trace.predicted_tokens)
     download_button(
         lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),

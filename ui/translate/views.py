@@ -1,4 +1,4 @@
-"""Two views of Translate: the decoder layer by layer, and why one token and not another."""
+"""Two views of Translate: Layer by layer, and Why X, not Y."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from ui.translate.inside_exhibits import (
 from ui.work.desk import DECODING, computed, get_translator, run
 from ui.work.results import Computation
 
-#: Parts shown before all are asked for.
+#: Parts shown by default.
 SHOWN = 10
 
-#: Most words shown of a translation from an earlier layer, which often repeats itself.
+#: Most words shown of a translation from an earlier layer.
 _MOST_WORDS = 40
 
-#: The table of all layers.
+#: Predictions after all layers.
 LAYERS: Computation[Component[None]] = Computation(
     "layers", (), lambda model, trace: layers_component(trace, *layer_table(model, trace))
 )
 
 
 def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
-    """Return the computation that takes a choice apart."""
+    """Return the computation of a choice's shares."""
     return Computation("why", pair, lambda model, trace: shares_of(model, trace, *pair))
 
 
 def draw_layers(view: View, trace: Trace) -> None:
-    """Draw the decoder's prediction after every layer, and what it writes from earlier ones."""
+    """Draw predictions after every decoder layer, and translations from every encoder layer."""
     st.markdown(
         "What would the decoder predict if it ended after each layer? The stronger the colour, the "
         "more probable the token. **Bold** is the token predicted in the end; in other cells the "
@@ -67,7 +67,7 @@ def draw_layers(view: View, trace: Trace) -> None:
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
     st.markdown(
-        "#### What it writes from each encoder layer\n\n"
+        "#### Translations from each encoder layer\n\n"
         "The decoder reads the output of an earlier encoder layer in place of the last one. Words "
         "of the finished translation are bold."
     )
@@ -79,7 +79,7 @@ def draw_layers(view: View, trace: Trace) -> None:
 
 
 def _marked(one: Translation, last: Translation) -> str:
-    """Return a translation as Markdown, in which the last one's words are bold."""
+    """Return a translation as Markdown with words of the last layer's in bold."""
     texts = [group_labels(each.tokens, word_groups(each.tokens)) for each in (one, last)]
     if max(map(len, texts)) <= 1:  # a string of letters is one word
         texts = [one.tokens, last.tokens]
@@ -91,7 +91,7 @@ def _marked(one: Translation, last: Translation) -> str:
 
 
 def draw_why(view: View, trace: Trace) -> None:
-    """Draw the choice of two candidates of a step, and what each part adds to their difference."""
+    """Draw two candidates of a step, and each part's share in their difference."""
     pair = pair_now(view, trace)
     _draw_candidates(view, trace, pair)
     difference, shares = computed(view, apart(pair))
@@ -159,7 +159,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     def take(first: bool) -> None:
         chosen = st.session_state["why_one" if first else "why_other"]
         one, other = (chosen, pair.other) if first else (pair.one, chosen)
-        if one == other:  # they change places
+        if one == other:  # swap them
             one, other = pair.other, pair.one
         url_state.put(WHY, (one, other))
 
@@ -175,5 +175,5 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
 
 
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
-    """Return a token as it would be written at a step."""
+    """Return a token's text at a step."""
     return get_translator(view).tokenizer.target.shown((token,), trace.tgt_ids[step])[0]

@@ -14,7 +14,6 @@ runs of an address that starts many yield to runs of other addresses.
 from __future__ import annotations
 
 import functools
-import math
 import pickle
 import threading
 import time
@@ -32,17 +31,16 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.charts import grow
 from figures.labels import count, plain
 from transformer.errors import CheckpointError, InputError
-from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker.job import Job, in_turn, report
+from transformer.worker.job import in_turn, report
 from transformer.worker.scheduler import Scheduler, paused, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
-from ui.core.public import Pace, quota
+from ui.core.public import Pace, budget_of_visit
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.platform.session import OutsideFragmentError, drop_unknown_widgets
 from ui.work import models, results
@@ -79,16 +77,12 @@ _CROWD = 1.0
 #: Most bytes of unknown widgets in a session; a reload brings fewer.
 _MOST_UNKNOWN = 300_000
 
-#: Seconds to restore a compute quota.
-WINDOW = 600.0
-
 #: Seconds before the bar appears.
 _PATIENCE = 0.4
 #: Seconds between redraws of a moving and a standing bar. Each redraw is a message; a full
 #: classroom would send hundreds per second.
 _MOVING, _STANDING = 0.25, 1.0
 
-_BUDGET = "headlight_budget"
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
 _SLOT = "headlight_progress"
@@ -143,88 +137,6 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
             draw(*args, **options)
 
     return run
-
-
-# Compute quota
-
-
-class OverBudgetError(InputError):
-    """Raised when a session has used up its compute quota."""
-
-
-class Budget:
-    """Compute seconds of a session, restored evenly over `WINDOW`. Thread-safe."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Args: seconds: limit within `WINDOW`."""
-        self._use = Pace(seconds / WINDOW, seconds, clock=clock)
-        self._lock = threading.Lock()
-        self._file: Job[Any] = Job()
-
-    def charge(self, seconds: float) -> None:
-        """Charge seconds of use."""
-        self._use.take(seconds)
-
-    def check(self) -> None:
-        """Raise `OverBudgetError` if nothing is left."""
-        if late := self._use.take(0):
-            # Wait until a tenth is restored.
-            minutes = math.ceil((late + WINDOW / 10) / 60)
-            raise OverBudgetError(
-                f"compute quota used up; try again in {minutes} minutes, or run Headlight on your "
-                "own machine"
-            )
-
-    @contextmanager
-    def metered(self) -> Iterator[Callable[[int], None]]:
-        """Charge the block's time.
-
-        Yields: a job's `meter`; waiting, reported with a maximum of 0, is free.
-        """
-        since: float | None = time.monotonic()
-
-        def charge(computes: bool) -> None:
-            nonlocal since
-            now = time.monotonic()
-            if since is not None:
-                self.charge(seconds=now - since)
-            since = now if computes else None
-
-        def meter(most: int) -> None:
-            charge(computes=most != 0)
-            self.check()
-
-        try:
-            yield meter
-        finally:
-            charge(computes=False)
-
-    def start(self, make: Callable[[], T], late: float = 0.0) -> Job[T]:
-        """Start a job on this budget; `make` reports to `transformer.worker.job.report`.
-
-        Args: late: delay among other work, in seconds.
-        """
-
-        def work(job: Job[T]) -> T:
-            with self.metered() as job.meter:
-                return make()
-
-        return Job[T](late=late).start(work)
-
-    def start_file(self, make: Callable[[], T]) -> Job[T]:
-        """Start to make a file; the session's previous file job ends at its next report."""
-        with self._lock:
-            self._file.stop()
-            self._file = job = self.start(make)
-            return job
-
-
-def budget_of_visit() -> Budget:
-    """Return this session's budget."""
-    budget = st.session_state.get(_BUDGET)
-    if budget is None:
-        budget = st.session_state[_BUDGET] = Budget(quota())
-    return budget
 
 
 # Progress and Stop, drawn by the frame: a button in a fragment would wait for the run it should end
@@ -403,10 +315,10 @@ def prepare(
 
     keys = tuple(item if isinstance(item, Request) else item.key(request) for item in items)
     end_where_stopped(keys, again)
+    _end_where_blank(view)
     ready = [results.CACHE.get(key, _MISSING) for key in keys]
     if not any(item is _MISSING for item in ready):
         return ready
-    _end_where_blank(view)
     get_tracer(view)
     doing = DECODING if request.target is None else READING
     with errors_on_page():
@@ -434,9 +346,11 @@ def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
 
 def get_translator(view: View) -> Translator:
     """Return the view's translator, or end the run with the reason."""
-    get_tracer(view)
+    model = get_tracer(view)
     with errors_on_page():
-        return translator(view)
+        if not isinstance(model, Translator):
+            raise CheckpointError(f"{view.path}: not a checkpoint of this project")
+    return model
 
 
 def get_tracer(view: View, where: str = "on the left") -> Tracer:
@@ -460,33 +374,6 @@ def load_for_visit(entry: Entry, device: str) -> Tracer:
     if stopped(work):
         raise InputError("loading was stopped")
     return attend(lambda: load(entry, device), Progress(work, LOADING))
-
-
-def translator(view: View) -> Translator:
-    """Load the view's checkpoint. Raises `CheckpointError` for other kinds of models."""
-    loaded = load_for_visit(view.entry, view.device)
-    if not isinstance(loaded, Translator):
-        raise CheckpointError(f"{view.path}: not a checkpoint of this project")
-    return loaded
-
-
-def recorded_sentence(entry: Entry) -> str | None:
-    """Return the sentence in a file of arrays, or None if it cannot be read."""
-    try:
-        archive = load_for_visit(entry, "cpu")
-    except REFUSALS:
-        return None
-    return archive.sentence if isinstance(archive, ArchivedTrace) else None
-
-
-def writes(entry: Entry, device: str) -> bool:
-    """Return True if an entry's model can be loaded and translates."""
-    if entry.stack is not None:
-        return entry.stack.task == "translate"
-    try:
-        return "cross" in load_for_visit(entry, device).kinds
-    except REFUSALS:
-        return False
 
 
 def end_where_stopped(work: Hashable, again: str) -> None:

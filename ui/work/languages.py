@@ -1,4 +1,4 @@
-"""A model's languages, from its files or the loaded model."""
+"""Answers from a model's files or the loaded model: languages, recorded sentence, task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import suppress
 from functools import lru_cache
 
 from transformer.config import parse_json
-from transformer.files.safe import is_there, read_small
+from transformer.files.safe import MAX_TABLE, is_there, read_small
+from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
@@ -51,7 +52,26 @@ def _tagged(ref: ModelRef) -> Languages:
     table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
     # The page reports `CheckpointError`, a `ValueError`, when it loads the model.
     with suppress(ValueError):
-        pieces = parse_json(read_small(table)) if is_there(table) else None
+        pieces = parse_json(read_small(table, MAX_TABLE)) if is_there(table) else None
         tags = tuple(tags_among(pieces)) if isinstance(pieces, list) else ()
     tags = tuple(sorted(tags, key=label_of))
     return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
+
+
+def recorded_sentence(entry: Entry) -> str | None:
+    """Return the sentence in a file of arrays, or None if it cannot be read."""
+    try:
+        archive = load_for_visit(entry, "cpu")
+    except REFUSALS:
+        return None
+    return archive.sentence if isinstance(archive, ArchivedTrace) else None
+
+
+def writes(entry: Entry, device: str) -> bool:
+    """Return True if an entry's model can be loaded and translates."""
+    if entry.stack is not None:
+        return entry.stack.task == "translate"
+    try:
+        return "cross" in load_for_visit(entry, device).kinds
+    except REFUSALS:
+        return False

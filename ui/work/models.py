@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -19,7 +19,7 @@ from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
 from transformer.models.arrays.kind import ArchivedTrace
-from transformer.models.catalogue import Entry, describe, inspect_entry, list_entries
+from transformer.models.catalogue import Entry, describe, find, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
 from transformer.worker import tracing
 from transformer.worker.job import report
@@ -64,9 +64,20 @@ def entries() -> list[Entry]:
     return list(listing)
 
 
-def default_name(usable: Mapping[str, Entry]) -> str:
-    """Return the default entry's name, or ""."""
-    return DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
+    """Return the named model or snapshot, or a default with the reason why it is not the named one.
+
+    A missing snapshot falls back to its checkpoint.
+    """
+    usable = {entry.name: entry for entry in listing if entry.ok}
+    if (entry := usable.get(name) or find(usable, name)) is not None:
+        return fresh(entry), ""
+    broken = any(entry.name == name for entry in listing)
+    whole = name.rpartition("@")[0]
+    names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
+    instead = next((usable[other] for other in names if other in usable), None)
+    reason = "" if not name else "cannot be used" if broken else "is not here"
+    return instead and fresh(instead), reason
 
 
 def fresh(entry: Entry) -> Entry:

@@ -37,9 +37,9 @@ CACHE = Lru(320 * 2**20)
 #: Traces larger than 1 / _LARGEST of the cache are stored without a search record.
 _LARGEST = 5
 
-#: Schedules of computations and of picture files. A picture has no steps to yield at; after some
-#: seconds the next one starts beside it.
-LONG, PICTURES = Scheduler(patience=5.0), Scheduler(patience=5.0)
+#: Schedule of computations and files. After some seconds the next one starts beside a computation
+#: or file without steps to yield at.
+LONG = Scheduler(patience=5.0)
 
 #: Processes that trace sentences while several wait.
 WORKERS = Pool(shares().workers, warm_up)
@@ -61,7 +61,7 @@ class Computation(NamedTuple, Generic[T]):
 
 def waiting() -> int:
     """Return the number of waiting sentences, computations and files."""
-    return sum(lane.waiting for lane in (SENTENCES, LONG, PICTURES))
+    return SENTENCES.waiting + LONG.waiting
 
 
 def trace(request: Request) -> Trace:

@@ -43,8 +43,7 @@ SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / FILE).ex
 
 @pytest.fixture
 def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
-    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
-    return tmp_path / "tiny"
+    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "tiny"))
 
 
 def test_each_is_as_near_as_the_grid_and_errors_do_not_add_up(folder: Path) -> None:
@@ -149,7 +148,7 @@ def test_the_listing_shows_the_checkpoint_with_its_moments(folder: Path) -> None
         entry.after(4)
 
 
-def test_what_is_not_there_is_said_with_what_is(folder: Path) -> None:
+def test_a_missing_snapshot_names_the_existing_ones(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="no snapshot after 3 updates; there are: none"):
         load_checkpoint(folder.with_name("tiny@3"))
     (folder / FILE).write_bytes(b"not an archive")
@@ -197,18 +196,9 @@ def test_a_version_of_weights_is_hashed_once(folder: Path, monkeypatch: pytest.M
 def test_names_are_split_as_they_are_written(name: str, updates: int) -> None:
     assert split_name(at(name, updates)) == (name, updates)
     assert at(name, None) == name
-    for other in (
-        "a@",
-        "@5",
-        "a@05",
-        "a@-1",
-        "a@٣",
-        "a@1e3",
-        "a@9999999999",
-        "a@ 3",
-        "a@" + "9" * 5000,
-    ):
-        assert split_name(other) == (other, None)
+    for end in ("", "05", "-1", "٣", "1e3", "9999999999", " 3", "9" * 5000):
+        assert split_name(f"a@{end}") == (f"a@{end}", None)
+    assert split_name("@5") == ("@5", None)
 
 
 @pytest.mark.parametrize(("changed", "line"), [
@@ -227,30 +217,23 @@ def test_names_are_split_as_they_are_written(name: str, updates: int) -> None:
     ({"far_2": np.full((2, 1), -1, np.int32)}, "places of 'far_2' must be"),
     ({"about": np.array("{")}, "'about' must be a JSON object"),
     ({"about": np.array('{"cosine": "<b>"}')}, "'about' must be a JSON object"),
+    *(({"steps": step}, "'steps' must be between 0") for step in (np.inf, np.nan, 1e38, 0, -1)),
+    ({"rest_2": np.inf}, "NaN or infinite"),
+    ({"rest_2": np.nan}, "NaN or infinite"),
 ])  # fmt: skip
 def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, folder: Path) -> None:
+    shapes = layout_of(load_checkpoint(folder).config).stored.values()
+    for name, size, kind in (
+        ("steps", sum(len(shape) > 1 for shape in shapes), np.float32),
+        ("rest_2", sum(math.prod(shape) for shape in shapes if len(shape) == 1), np.float16),
+    ):  # fmt: skip
+        if isinstance(changed.get(name), int | float):
+            changed = {name: np.full(size, changed[name], kind)}
     write_snapshots(folder, **changed)
     with pytest.raises(CheckpointError, match=line):
         load_checkpoint(folder.with_name("tiny@20"))
     assert load_checkpoint(folder).name == "tiny"
     assert inspect_entry(folder).error is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [*(("steps", value) for value in (np.inf, np.nan, 1e38, 0, -1)),
-     ("rest_2", np.inf), ("rest_2", np.nan)],
-)  # fmt: skip
-def test_numbers_that_are_none_are_refused(folder: Path, name: str, value: float) -> None:
-    shapes = layout_of(load_checkpoint(folder).config).stored.values()
-    sizes = {
-        "steps": sum(len(shape) > 1 for shape in shapes),
-        "rest_2": sum(math.prod(shape) for shape in shapes if len(shape) == 1),
-    }
-    kind = np.float32 if name == "steps" else np.float16
-    write_snapshots(folder, **{name: np.full(sizes[name], value, kind)})
-    with pytest.raises(CheckpointError, match=r"'steps' must be between 0 and 1e|NaN or infinite"):
-        load_checkpoint(folder.with_name("tiny@20"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -336,11 +319,8 @@ def test_means_of_other_weights_or_shapes_and_damaged_ones_are_refused(uneven: P
         read_means(ref, model.config)
 
 
-@pytest.mark.parametrize("name", [
-    "everyday-de-en", "everyday-en-de", "everyday-en-fr", "multi30k-en-de", "parsing-gum",
-    "reverse-toy", "t5-en-de",
-])  # fmt: skip
+@pytest.mark.parametrize("name", TRANSLATORS)
 def test_every_shipped_encoder_decoder_has_means(name: str) -> None:
-    folder = Path("checkpoints") / name
+    folder = FOLDER / name
     assert (folder / MEANS).stat().st_size < 100_000
     assert read_means(resolve(folder), inspect_entry(folder).config)

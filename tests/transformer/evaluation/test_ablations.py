@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,14 @@ from tests.transformer.conftest import Command
 from tests.transformer.damage import edit
 from transformer.errors import InputError
 from transformer.evaluation import ablation_runs
-from transformer.evaluation.ablation_summary import LEVEL, caveats, outside, student, table
+from transformer.evaluation.ablation_summary import (
+    LEVEL,
+    caveats,
+    hardware_effect,
+    outside,
+    student,
+    table,
+)
 from transformer.evaluation.ablations import (
     RUN_ORDER,
     VARIATIONS,
@@ -132,7 +140,7 @@ def test_directions_beside_the_papers() -> None:
     found = lines["heads-1"].figures["nll"]
     assert found.difference == pytest.approx(0.1)
     assert found.spread == pytest.approx(0.01)
-    assert found.reach == pytest.approx(student(10) * 0.01 * math.sqrt(2 / 3))
+    assert found.reach == pytest.approx(student(4) * 0.01 * math.sqrt(2 / 3))
     assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
     alone = [run for run in runs if run.seed == 1]  # without a second seed nothing is clear
     found = {each.variation.name: each for each in table(Results.of(alone))}["keys-4"].figures[
@@ -164,12 +172,19 @@ def test_significance_is_holms_over_every_comparison(seed: int) -> None:
         for run in runs:
             values.setdefault(run.row, []).append(getattr(run, measure))
         freedom = len(runs) - len(values)
-        variance = sum(np.var(each) * len(each) for each in values.values()) / freedom
+        pooled = sum(np.var(each) * len(each) for each in values.values()) / freedom
+        # Welch's t; a row of one run has the pooled variance.
+        noise = {
+            row: (np.var(each, ddof=1) / len(each), len(each) - 1)
+            if len(each) > 1 else (pooled, freedom)
+            for row, each in values.items()
+        }  # fmt: skip
         for row, each in values.items():
-            noise = math.sqrt(variance / len(each) + variance / len(values["base"]))
-            t = (np.mean(each) - np.mean(values["base"])) / noise
+            (ours, ours_free), (base, base_free) = noise[row], noise["base"]
+            degrees = (ours + base) ** 2 / (ours**2 / ours_free + base**2 / base_free)
+            t = (np.mean(each) - np.mean(values["base"])) / math.sqrt(ours + base)
             if row != "base":
-                chances[row, measure] = outside(float(t), freedom)
+                chances[row, measure] = outside(float(t), float(degrees))
     assert len(chances) == 22
     corrected = holm(np.array(list(chances.values())))
     rejected = {key for key, chance in zip(chances, corrected, strict=True) if chance <= LEVEL}
@@ -181,6 +196,25 @@ def test_significance_is_holms_over_every_comparison(seed: int) -> None:
     }
     assert clear == rejected
     assert "among all 22," in caveats(Results.of(runs), table(Results.of(runs)))
+
+
+def test_a_shift_of_all_runs_on_a_gpu_changes_no_difference() -> None:
+    source, device = np.random.default_rng(2), ("1 CPU thread", "NVIDIA H200")
+    runs = [
+        replace(invented(row, seed, 2 + source.normal(0, 0.02), 30), hardware=device[seed > n])
+        for row, n in (("base", 3), ("heads-1", 1), ("dropout-0", 2))
+        for seed in range(1, 6)
+    ]
+    gpu = [replace(run, nll=run.nll + (run.hardware == device[1])) for run in runs]
+    before, after = (
+        [line.figures["nll"].difference for line in table(Results.of(some)) if line.seeds]
+        for some in (runs, gpu)
+    )
+    assert after == pytest.approx(before)
+    (old, _), (new, _) = (hardware_effect(Results.of(some), "nll") for some in (runs, gpu))
+    assert new - old == pytest.approx(1)
+    assert "over seeds only" in (note := caveats(Results.of(gpu), table(Results.of(gpu))))
+    assert f"GPU is taken out: {new:+.4f} nats" in note
 
 
 def test_runs_in_other_precisions_or_tokens_are_left_out() -> None:

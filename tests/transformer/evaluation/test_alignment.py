@@ -30,7 +30,14 @@ from transformer.evaluation.alignment import (
     read_gold,
     word_maps,
 )
-from transformer.evaluation.pruning import PrunedText, Pruning, own_translation, prune, typed
+from transformer.evaluation.pruning import (
+    PrunedText,
+    Pruning,
+    harmless,
+    own_translation,
+    prune,
+    typed,
+)
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.words import Gold
 from transformer.model import Transformer
@@ -193,7 +200,7 @@ def translator(tiny_tokenizer: Tokenizer) -> Translator:
 @pytest.fixture(scope="module")
 def text(translator: Translator) -> PrunedText:
     pairs = [translator.pair(*each) for each in zip(SENTENCES[:3], SENTENCES[3:6], strict=True)]
-    return PrunedText(tuple(pairs), tuple(SENTENCES[3:6]))
+    return PrunedText(tuple(pairs), tuple(SENTENCES[3:6]), unseen=(translator.pair("a", "b c"),))
 
 
 @pytest.fixture(scope="module")
@@ -226,13 +233,20 @@ def test_values_equal_edited_models(
         assert np.allclose(values[mark, :, 0], last.log_probs[k])
         assert np.allclose(values[mark, :, 1], last.bleu[mark])
     drops = last.log_probs[0] - last.log_probs
-    n_harmless = last.harmless(0.01)
+    trace = translator.trace("a", "b c")
+    expected = [log_probs(each, trace).mean() for each in (translator.model, other.model)]
+    assert last.unseen_log_probs[[0, n]] == pytest.approx(expected, abs=1e-5)
+    n_harmless = harmless(last.log_probs, 0.01)
     assert (drops[: n_harmless + 1] < 0.01).all()
     assert n_harmless == len(last.order) or drops[n_harmless + 1] >= 0.01
 
 
 def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
-    texts = [*typed(translator, "en", "de").references, "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y."]
+    texts = [
+        *typed(translator, "en", "de").references,
+        "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y.",
+        "&quot;a&quot; &eacute; &amp;lt; 1 &#228; 2 &nbsp; 3 < 4 <skipped> und fertig",
+    ]
     rng = np.random.default_rng(5)
     for drop in (0.0, 0.2, 0.6, 0.95):
         shorter = [

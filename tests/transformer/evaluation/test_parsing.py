@@ -27,7 +27,7 @@ from transformer.evaluation.parsing import (
     source_text,
 )
 from transformer.evaluation.records import summary_table
-from transformer.measures.parse import confidences, read_parse
+from transformer.measures.parse import calibrated, confidences, read_parse
 from transformer.models.catalogue import inspect_entry
 from transformer.training.corpus import gum, load_corpus, make_tokenizer
 from transformer.training.data import Corpus, DataError
@@ -161,8 +161,8 @@ def test_every_bracket_has_the_row_that_wrote_it(tiny_parser: Path, beam_size: i
         words = text.split()
         trace = parser.trace(source_text(words), beam_size=beam_size, max_length=60)
         reading = read_parse(trace, words, parser.tokenizer)
-        (found,) = parse(parser, [words], beam_size, max_length=60)
-        assert str(reading.parse) == str(found)
+        (alone_parse,) = parse(parser, [words], beam_size, max_length=60)
+        assert str(reading.parse) == str(alone_parse)
         assert [words[node.first] for node in reading.nodes if node.is_word] == words
         for node in reading.nodes:
             around = reading.nodes[node.parent]
@@ -182,7 +182,10 @@ def test_every_bracket_has_the_row_that_wrote_it(tiny_parser: Path, beam_size: i
             (alone if node.is_word else both).get(-1 if node.row is None else node.row, np.nan)
             for node in reading.nodes
         ]
-        assert np.allclose(confidences(reading, trace), expected, equal_nan=True)
+        found = confidences(reading, trace)
+        assert np.allclose(found, expected, equal_nan=True)
+        shares = calibrated(np.sort(found[~np.isnan(found)]))  # in the same order, never certain
+        assert (np.diff(shares) >= 0).all() and shares[0] > 0 and shares[-1] < 1
         assert (np.isfinite(expected).sum() > len(words)) == trace.complete
         assert reading.word_of[-1] == -1 and max(reading.word_of) == len(words) - 1
 

@@ -171,9 +171,9 @@ def test_the_papers_setting_stays_or_the_least_better_departure_is_chosen() -> N
     settings = tune.grid()
     assert len(settings) == len(set(settings)) == 1 + (len(tune.BEAMS) - 1) * len(tune.ALPHAS)
     assert PAPER_DECODING in settings
-    by_luck = tuning((Decoding(5, 1.8), 33, -0.01), (Decoding(1, 0.0), 20, -3))
+    by_luck = tuning((Decoding(5, 1.8), 33, 0.5), (Decoding(1, 0.0), 20, -3))
     assert by_luck.chosen == PAPER_DECODING and by_luck.best == Decoding(5, 1.8)
-    far, near = (Decoding(4, 1.8), 33.0, 0.5), (Decoding(4, 1.0), 31.0, 0.1)
+    far, near = (Decoding(4, 1.8), 33.0, 0.7), (Decoding(4, 1.0), 31.0, 0.6)
     wide = (Decoding(5, 0.6), 34.0, 0.9)
     assert tuning(far, near, wide).chosen == Decoding(4, 1.0)
     assert tuning(far, wide).chosen == Decoding(4, 1.8)

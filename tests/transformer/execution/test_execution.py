@@ -40,10 +40,9 @@ def translator(
 def assert_same(found: Trace, expected: Trace) -> None:
     assert found.predicted_ids == expected.predicted_ids
     for name in (*ATTENTION_KINDS, "log_probs"):
-        # Sums of products in another order differ by the size of what is summed.
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(expected, name), rtol=1e-5, atol=2e-5
-        )
+        # Sums in another order differ by the size of their terms.
+        one, other = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=2e-5)
 
 
 def reference(translator: Translator, **options: object) -> Trace:
@@ -178,21 +177,19 @@ def test_values_by_row_follow_their_sentences(
     }
     hooks = HeadGates(**tables)
     alone = [
-        HeadGates(**{kind: each[:, at : at + 1] for kind, each in tables.items()})
-        for at in range(n)
+        HeadGates(**{kind: table[:, [at]] for kind, table in tables.items()}) for at in range(n)
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(request, "BATCH_TOKENS", tokens)
         found = translator.translate(sentences, beam, hooks=hooks, max_length=8)
-        for sentence, each, own in zip(sentences, found, alone, strict=True):
+        for sentence, done, own in zip(sentences, found, alone, strict=True):
             (one,) = translator.translate([sentence], beam, hooks=own, max_length=8)
-            assert each.ids == one.ids
-            assert each.score == pytest.approx(one.score, abs=1e-4)
+            assert done.ids == one.ids and done.score == pytest.approx(one.score, abs=1e-4)
         if all(lengths):
             traces = translator.traces(sentences, beam, hooks=hooks, max_length=8)
-            for sentence, each, own in zip(sentences, traces, alone, strict=True):
+            for sentence, together, own in zip(sentences, traces, alone, strict=True):
                 trace = translator.trace(sentence, beam_size=beam, hooks=own, max_length=8)
-                assert_same(each, trace)
+                assert_same(together, trace)
                 assert translator.forcing_gap(trace, hooks=own) < 1e-4
 
 
@@ -205,7 +202,7 @@ def test_replaced_values_follow_their_sentences(tiny_translator: Translator) -> 
     assert record.sentences[site] == [(0, 1, 2)] and record[site].shape[:2] == (3, size)
     turned = Replace({site: record[site][[1, 2, 0]].numpy()})
     found = tiny_translator.translate(sentences, 3, hooks=turned)
-    assert [each.ids for each in found] == [plain[at].ids for at in (1, 2, 0)]
+    assert [done.ids for done in found] == [plain[at].ids for at in (1, 2, 0)]
 
 
 def test_a_record_says_whose_rows_it_holds(tiny_translator: Translator) -> None:
@@ -254,12 +251,11 @@ def uneven(request: pytest.FixtureRequest, tiny_tokenizer: Tokenizer) -> Transla
 
 
 def same(one: Trace, other: Trace) -> None:
-    names = (*ATTENTION_KINDS, "log_probs", "top_log_probs", "entropy")
-    for name in names:
+    for name in (*ATTENTION_KINDS, "log_probs", "top_log_probs", "entropy"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=3e-5)
     assert one.predicted_ids == other.predicted_ids
     for state in EVERY:
-        a, b = (getattr(each.states, state) for each in (one, other))
+        a, b = getattr(one.states, state), getattr(other.states, state)
         assert a.keys() == b.keys()
         for at in a:
             np.testing.assert_allclose(a[at], b[at], atol=1e-4, rtol=1e-4)
@@ -310,8 +306,7 @@ def test_states_are_the_values_at_the_sites(uneven: Translator) -> None:
 
 
 def test_hooks_follow_the_sentences_and_edits_are_hooks(uneven: Translator) -> None:
-    config, sources = uneven.config, [source for source, _ in PAIRS[:4]]
-    targets = [target for _, target in PAIRS[:4]]
+    config, (sources, targets) = uneven.config, zip(*PAIRS[:4], strict=True)
     table = torch.ones(config.n_decoder_layers, 4, config.decoder_heads)
     table[0, 1, 2] = table[0, 3, 1] = 0
     found = uneven.score(sources, targets, hooks=HeadGates(cross=table))
@@ -358,11 +353,8 @@ def test_memory_is_estimated_first(uneven: Translator, monkeypatch: pytest.Monke
     assert bare < whole < every < uneven.trace_bytes(sources, 4, states=EVERY)
     monkeypatch.undo()
     traces = uneven.traces(sources, targets=targets, states=EVERY)
-    arrays = sum(
-        each.nbytes for trace in traces
-        for name in (*ATTENTION_KINDS, "top_ids", "top_log_probs")
-        for each in [getattr(trace, name)]
-    )  # fmt: skip
+    names = (*ATTENTION_KINDS, "top_ids", "top_log_probs")
+    arrays = sum(getattr(trace, name).nbytes for trace in traces for name in names)
     arrays += sum(
         array.nbytes for trace in traces for name in EVERY
         for array in getattr(trace.states, name).values()

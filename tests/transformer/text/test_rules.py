@@ -36,8 +36,6 @@ def tokenizer(unit: str = "merges", words: Sequence[str] = WORDS, **more: object
 
 
 BPE = tokenizer(merges=PAIRS)
-
-
 APART = [("o", "w"), ("l", "ow"), ("low", "</w>")]
 
 
@@ -108,15 +106,12 @@ def test_sentences_and_back() -> None:
     assert [BPE.pieces[i] for i in cut.ids[:5]] == ["new@@", "er", "low", "low@@", "est"]
     assert cut.surfaces[:2] == ("new", "er")
     # Letters without a piece are unknown, as are typed special tokens.
-    assert cut.pieces[5] == "▁q"
-    assert 5 in cut.unknown
-    assert not {0, 1, 2} & {*cut.ids}
+    assert cut.pieces[5] == "▁q" and 5 in cut.unknown and not {0, 1, 2} & {*cut.ids}
     assert BPE.decode(BPE.encode("newer low lowest")) == "newer low lowest"
     assert BPE.decode([0, BPE.piece_to_id("new@@"), 2, 1]) == "new"
     assert "".join(cut.pieces) == BPE.normalize("newer  low\tlowest q <unk> </s>")
     assert "".join(BPE.tokenize("low@@ er").pieces) == BPE.normalize("low@@ er")
-    assert BPE.tokenize(" ").ids == ()
-    assert BPE.normalize("  ") == ""
+    assert BPE.tokenize(" ").ids == () and BPE.normalize("  ") == ""
     assert (BPE.kind, BPE.n_best("low", 3)) == ("merges", [])
 
 
@@ -142,13 +137,10 @@ def test_words_and_characters_and_merges_of_others() -> None:
     assert words.encode("new@@ er low") == [4, 5, 6]
     assert words.decode([4, 5, 6, 3, 2]) == "new@@ er low <unk>"
     letters = tokenizer("char", ("▁", "a", "b"))
-    assert letters.encode("ab  a") == [5, 6, 4, 5]
-    assert letters.decode([5, 6, 4, 5]) == "ab a"
+    assert letters.encode("ab  a") == [5, 6, 4, 5] and letters.decode([5, 6, 4, 5]) == "ab a"
     assert letters.normalize("ab a") == "ab▁a"
     assert letters.tokenize("a?").unknown == (1,)
-    with pytest.raises(
-        TokenizerError, match=r"only 0 of the 8 pieces .* belong to different models"
-    ):
+    with pytest.raises(TokenizerError, match=r"only 0 of the 8 pieces .* to different models"):
         tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
@@ -179,28 +171,23 @@ def again(one: Numbered) -> Numbered:
         tie_embeddings="none", **IDS,
     )  # fmt: skip
     read = read_tokenizer(files, files.__getitem__, config)
-    assert isinstance(read, Numbered)
-    assert read.files() == files
+    assert isinstance(read, Numbered) and read.files() == files
     return read
 
 
 def test_files_hold_it_whole() -> None:
     assert again(BPE).encode("newest low") == BPE.encode("newest low")
-    moses = Preparation(moses="de")
-    target = tokenizer("word", ("Katze", "."), preparation=moses)
+    target = tokenizer("word", ("Katze", "."), preparation=Preparation(moses="de"))
     both = again(tokenizer(merges=PAIRS, within=True, end_apart=True, target=target))
-    assert both.settings["within"]
-    assert both.settings["end_apart"]
+    assert both.settings["within"] and both.settings["end_apart"]
     assert both.target.encode("Katze.") == [4, 5]
-    assert both.target is not both
-    assert both.target.kind == "word"
+    assert both.target is not both and both.target.kind == "word"
     same_rules = again(tokenizer(merges=PAIRS, target=tokenizer(words=WORDS[:9], merges=PAIRS)))
     assert same_rules.target.vocab_size == 13
 
 
 @pytest.mark.parametrize("change", [
-    {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
-    {"merges": [[1, 2]]},
+    {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"}, {"merges": [[1, 2]]},
     {"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"added": ["<x>"] * 2_001},
     {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
     *({"preparation": wrong} for wrong in (
@@ -219,10 +206,10 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
 
 def test_a_trace_marks_where_words_start() -> None:
     torch.manual_seed(3)
-    config = SMALL.replace(
-        vocab_size=BPE.vocab_size, max_positions=40, tie_embeddings="none", **IDS
+    size = BPE.vocab_size
+    model = Transformer(
+        SMALL.replace(vocab_size=size, max_positions=40, tie_embeddings="none", **IDS)
     )
-    model = Transformer(config)
     torch.nn.init.normal_(model.generator.weight, std=2.0)
     translator = Translator(model, BPE, device="cpu")
     trace = translator.trace("newer low", beam_size=3, max_length=12)
@@ -238,11 +225,11 @@ def test_a_trace_marks_where_words_start() -> None:
         assert hypothesis.tokens == BPE.shown(hypothesis.ids)
     rows = {0: -1}
     for step in trace.search.steps:
-        for each in step.candidates:
-            before = rows[each.parent]
-            shown = BPE.shown((each.token_id,), None if before < 0 else before)
-            assert each.token == shown[0]
-        rows = {each.row: each.token_id for each in step.candidates if each.row >= 0}
+        for choice in step.candidates:
+            before = rows[choice.parent]
+            shown = BPE.shown((choice.token_id,), None if before < 0 else before)
+            assert choice.token == shown[0]
+        rows = {choice.row: choice.token_id for choice in step.candidates if choice.row >= 0}
     follow = translator.trace("newer low", target="lowest")
     assert follow.predicted_tokens == ("▁low", "est", "</s>")
     (found,) = translator.translate([BPE.encode("newer low")], 3, max_length=12)

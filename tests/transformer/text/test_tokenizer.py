@@ -64,11 +64,10 @@ def test_any_text_comes_back_or_is_reported(name: str, text: str) -> None:
     assert all(0 <= index < tokenizer.vocab_size for index in tokenized.ids)
     assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenized.ids)
     assert without_spaces("".join(tokenized.surfaces)) == without_spaces(clean(text))
-    lost = [index for index, token in enumerate(tokenized.ids) if token == UNK_ID]
-    assert set(lost) <= set(tokenized.unknown)
+    lost = {index for index, token in enumerate(tokenized.ids) if token == UNK_ID}
+    assert lost <= set(tokenized.unknown)
     if not lost:
-        back = tokenizer.decode(tokenized.ids)
-        assert without_spaces(back) == without_spaces(clean(text))
+        assert without_spaces(tokenizer.decode(tokenized.ids)) == without_spaces(clean(text))
 
 
 @examples
@@ -77,7 +76,7 @@ def test_clean_text_is_one_printable_line(text: str) -> None:
     cleaned = clean(text)
     assert cleaned == cleaned.strip() == clean(cleaned) and "  " not in cleaned
     cleaned.encode("utf-8")  # no lone surrogates are left
-    assert not {"Cc", "Cs", "Zl", "Zp"} & {unicodedata.category(each) for each in cleaned}
+    assert not {"Cc", "Cs", "Zl", "Zp"} & set(map(unicodedata.category, cleaned))
 
 
 def test_unknown_characters_are_named_and_needed_ones_kept() -> None:
@@ -89,17 +88,14 @@ def test_unknown_characters_are_named_and_needed_ones_kept() -> None:
     assert BYTES.decode(tokenized.ids) == "A дог runs. 👍"
     assert len(tokenized.unknown) == 3 * 2 + 4  # bytes of the Cyrillic letters and the emoji
     assert "".join(tokenized.surfaces[index] for index in tokenized.unknown) == "дог👍"
-    assert clean("👩‍👩‍👧") == "👩‍👩‍👧"
-    assert clean("می‌خواهم") == "می‌خواهم"
-    assert clean("Stra\u00adße\u200b\u202e!") == "Straße!"
-    assert clean("cafe\u0301") == "café"
+    assert clean("👩‍👩‍👧") == "👩‍👩‍👧" and clean("می‌خواهم") == "می‌خواهم"
+    assert clean("Stra\u00adße\u200b\u202e!") == "Straße!" and clean("cafe\u0301") == "café"
 
 
 def test_special_pieces_have_their_ids_and_parts_their_likeliest() -> None:
     for tokenizer in TOKENIZERS.values():
         assert tokenizer.pieces[:4] == SPECIAL_PIECES
-        for index, piece in enumerate(SPECIAL_PIECES):
-            assert tokenizer.piece_to_id(piece) == index
+        assert [tokenizer.piece_to_id(piece) for piece in SPECIAL_PIECES] == [0, 1, 2, 3]
     assert (UNIGRAM.pad_id, UNIGRAM.bos_id, UNIGRAM.eos_id, UNIGRAM.unk_id) == (0, 1, 2, 3)
     assert UNIGRAM.piece_to_id("no such piece") == UNK_ID
     assert UNIGRAM.id_to_piece(4) == UNIGRAM.pieces[4]
@@ -108,8 +104,7 @@ def test_special_pieces_have_their_ids_and_parts_their_likeliest() -> None:
     for text in SENTENCES:
         assert UNIGRAM.segment(UNIGRAM.normalize(text)) == UNIGRAM.encode(text)
         assert not UNIGRAM.tokenize(text).unknown and UNIGRAM.decode(UNIGRAM.encode(text)) == text
-    inner = UNIGRAM.segment("o")
-    assert [UNIGRAM.id_to_piece(index) for index in inner] == ["o"]
+    assert [UNIGRAM.id_to_piece(index) for index in UNIGRAM.segment("o")] == ["o"]
 
 
 def test_a_file_is_read_back_named_if_it_is_none_or_refused_if_it_is_cut(tmp_path: Path) -> None:
@@ -172,16 +167,14 @@ def test_there_is_a_character_for_every_byte() -> None:
 @settings(max_examples=40)
 @given(st.text(min_size=1), st.data())
 def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.DataObject) -> None:
-    text = "".join(each for each in text if each.isprintable() and each not in "▁<>")
+    text = "".join(sign for sign in text if sign.isprintable() and sign not in "▁<>")
     whole = spelled(text)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=3)))
     parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     pieces = [rewritten(part, "bytes") for part in parts]
     named = re.split("<0x([0-9A-F]{2})>", "".join(pieces))
-    data_again = b"".join(
-        bytes([int(each, 16)]) if at % 2 else each.encode() for at, each in enumerate(named)
-    )
-    assert data_again.decode() == text.replace(" ", "▁")
+    parts_again = (bytes([int(s, 16)]) if at % 2 else s.encode() for at, s in enumerate(named))
+    assert b"".join(parts_again).decode() == text.replace(" ", "▁")
 
 
 @pytest.mark.parametrize(("piece", "style", "expected"), [
@@ -201,8 +194,7 @@ def test_each_style(piece: str, style: Style, expected: str) -> None:
 
 
 def test_the_text_says_where_words_start() -> None:
-    cut = [("didn", True), ("'", False), ("t", False), ("##s", False), ("(", True), ("a", False)]
-    names, starts = zip(*cut, strict=True)
+    names, starts = ("didn", "'", "t", "##s", "(", "a"), (True, False, False, False, True, False)
     pieces = [*marked(names, "wordpiece", starts=starts)]
     assert pieces == ["▁didn", "'", "t", "s", "▁(", "a"]
     assert word_groups(pieces) == ((0, 1, 2, 3), (4, 5))

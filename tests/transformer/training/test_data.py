@@ -65,9 +65,8 @@ def test_a_split_separates_sources_whatever_their_order(pairs, order) -> None:  
     assert sorted(sum(parts, ())) == sorted(pairs)
     shuffled = list(pairs)
     order.shuffle(shuffled)
-    assert [sorted(p) for p in data.split_by_source(shuffled, (0.5, 0.2, 0.3))] == [
-        sorted(p) for p in parts
-    ]
+    again = data.split_by_source(shuffled, (0.5, 0.2, 0.3))
+    assert [*map(sorted, again)] == [*map(sorted, parts)]
     # Nor does it matter which other pairs there are.
     assert data.split_by_source(pairs[:1], (0.5, 0.2, 0.3)) == tuple(
         tuple(pair for pair in part if pair is pairs[0])[:1] if pairs else () for part in parts
@@ -86,9 +85,8 @@ def test_a_split_has_about_its_shares() -> None:
 
 
 def test_merging_keeps_held_out_sources_out_of_training() -> None:
-    assert (
-        data.source_key("It's  HOT!") == data.source_key("its hot") != data.source_key("It's hat")
-    )
+    hot, same, hat = map(data.source_key, ("It's  HOT!", "its hot", "It's hat"))
+    assert hot == same != hat
     first = data.Corpus((("Hi.", "Hallo."), ("Go.", "Geh.")), (("Run!", "Lauf!"),))
     second = data.Corpus((("run", "laufen"), ("No.", "Nein.")), (), {"t": (("go", "los"),)})
     merged = data.merge([first, second])
@@ -101,8 +99,7 @@ def test_collate_shifts_the_target_and_reversal_has_answers() -> None:
     assert batch.src.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
     assert batch.tgt_in.tolist() == [[1, 9, 0], [1, 10, 11]]
     assert batch.tgt_out.tolist() == [[9, 2, 0], [10, 11, 2]]
-    assert batch.src.dtype == torch.int64
-    assert batch.n_tokens == 5
+    assert batch.src.dtype == torch.int64 and batch.n_tokens == 5
     corpus = data.reversal(n=500)
     held_out = corpus.val + corpus.tests["reverse_test"]
     assert all(tgt == src[::-1] for src, tgt in corpus.train + held_out)
@@ -160,8 +157,7 @@ def test_tatoeba_in_both_directions(tmp_path: Path) -> None:
     for corpus in (there, back):
         assert len(corpus.train) + len(corpus.val) + len(corpus.tests["tatoeba_test"]) == 500
         assert corpus.tests["tatoeba_test"]
-    assert there.train[0][0].startswith("source")
-    assert back.train[0][0].startswith("Ziel")
+    assert there.train[0][0].startswith("source") and back.train[0][0].startswith("Ziel")
     with pytest.raises(data.MissingFileError, match=r"en-fr\.tsv"):
         data.tatoeba(tmp_path, "en", "fr")
 
@@ -173,8 +169,8 @@ def test_train_only_text_holds_nothing_out(tmp_path: Path) -> None:
     thrice = load_corpus(DataRecipe(("real.tsv",) * 3), tmp_path)  # read as often, held out once
     assert thrice.train == alone.train * 3
     assert (thrice.val, thrice.tests) == (alone.val, alone.tests)
-    rows = ["de,en\n", *(f"{tgt},{src}\n" for src, tgt in real)]
-    (tmp_path / "real.csv").write_text("".join(rows))
+    rows = "".join(f"{tgt},{src}\n" for src, tgt in real)
+    (tmp_path / "real.csv").write_text(f"de,en\n{rows}")
     assert load_corpus(DataRecipe(("real.csv",)), tmp_path) == alone
     held_out = {src for src, _ in (*alone.val, *alone.tests["real_test"])}
     assert held_out
@@ -211,8 +207,7 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
     path.write_text(
         '[model]\npreset = "tiny"\nd_ff = 48\ndropout = 0\n'
         '[tokenizer]\nvocab_size = 300\nmodel_type = "bpe"\nbyte_fallback = true\n'
-        '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\n'
-        'train_only = ["made.tsv"]\n'
+        '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\ntrain_only = ["made.tsv"]\n'
         '[training]\nepochs = 3\npeak_lr = 1\nprecision = "float32"\n'
     )
     recipe = Recipe.load(str(path))
@@ -257,8 +252,7 @@ def test_a_wrong_file_is_named_with_its_setting(tmp_path: Path, text: str, messa
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
         Recipe.load(str(path))
-    assert str(caught.value).startswith(f"{path}: ")
-    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ") and message in str(caught.value)
 
 
 VALUES = st.recursive(
@@ -266,12 +260,10 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=3,
 )
-NAMES = st.sampled_from(
-    [
-        "d_model", "preset", "n_heads", *TrainingRecipe.__dataclass_fields__,
-        *TokenizerRecipe.__dataclass_fields__, *DataRecipe.__dataclass_fields__,
-    ]
-)  # fmt: skip
+NAMES = st.sampled_from([
+    "d_model", "preset", "n_heads", *TrainingRecipe.__dataclass_fields__,
+    *TokenizerRecipe.__dataclass_fields__, *DataRecipe.__dataclass_fields__,
+])  # fmt: skip
 
 
 @given(
@@ -363,13 +355,13 @@ def test_stages_run_in_turn_and_resume(tmp_path: Path, command: Command) -> None
     pairs = [f"{n} b{n % 7}\t{n % 7} c{n}" for n in range(1200)]
     (tmp_path / "pairs.tsv").write_text("\n".join(pairs) + "\n")
     path, out = staged(tmp_path, STAGES), tmp_path / "out"
-    asked = ["train", path, "--data", tmp_path, "--out", out, "--device", "cpu", "--quiet"]
-    made = [str(out / each) for each in ("first", "second", "both", "last")]
-    assert command(*asked).out.split() == made
+    line = ["train", path, "--data", tmp_path, "--out", out, "--device", "cpu", "--quiet"]
+    folders = [str(out / name) for name in ("first", "second", "both", "last")]
+    assert command(*line).out.split() == folders
     first, second, both = (weights(out / name) for name in ("first", "second", "both"))
     for name, mixed in both.items():
         expected = torch.lerp(second[name].float(), first[name].float(), 0.25)
         torch.testing.assert_close(mixed.float(), expected, rtol=2e-3, atol=2e-3)
     before = (out / "last" / "model.safetensors").read_bytes()
-    assert command(*asked, "--resume").status == 0
+    assert command(*line, "--resume").status == 0
     assert (out / "last" / "model.safetensors").read_bytes() == before

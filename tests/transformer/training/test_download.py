@@ -43,13 +43,13 @@ def captions(site: Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return texts
 
 
-def get(corpus: str, out: Path, site: Site, **options: object) -> Path:
-    return fetch(corpus, out, home=site.home, show_progress=False, **options)  # type: ignore[arg-type]
+def get(corpus: str, out: Path, home: str, **options: object) -> Path:
+    return fetch(corpus, out, home=home, show_progress=False, **options)  # type: ignore[arg-type]
 
 
 def failure(corpus: str, out: Path, home: str, **options: object) -> str:
     with pytest.raises(DownloadError) as caught:
-        fetch(corpus, out, home=home, show_progress=False, **options)  # type: ignore[arg-type]
+        get(corpus, out, home, **options)
     assert "\n" not in str(caught.value)
     assert not [file for file in out.rglob("*") if file.is_file() and "train" not in file.name]
     return str(caught.value)
@@ -58,11 +58,11 @@ def failure(corpus: str, out: Path, home: str, **options: object) -> str:
 def test_multi30k_fetches_the_missing(site: Site, captions: dict[str, str], tmp_path: Path) -> None:
     whole = site.files.pop("/raw/val.de.gz")
     with pytest.raises(DownloadError, match="404"):
-        get("multi30k", tmp_path, site)
+        get("multi30k", tmp_path, site.home)
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "multi30k").iterdir()}
     site.files["/raw/val.de.gz"] = whole
     site.asked.clear()
-    folder = get("multi30k", tmp_path, site)
+    folder = get("multi30k", tmp_path, site.home)
     assert folder == tmp_path / "multi30k" and "Python-urllib" not in str(site.agents)
     assert "/raw/val.de.gz" in site.asked and len(site.asked) == len(captions) - len(before)
     assert all(file.stat().st_mtime_ns == modified for file, modified in before.items())
@@ -157,7 +157,7 @@ def test_web_servers_that_answer_and_known_corpora(site: Site, tmp_path: Path) -
         "/bad/deu-eng.zip": moved("file:///etc/passwd"),
     }  # fmt: skip
     assert "the server answered 302" in failure("tatoeba", tmp_path, f"{site.home}/bad")
-    fetch("tatoeba", tmp_path / "a", home=f"{site.home}/moved", show_progress=False)
+    get("tatoeba", tmp_path / "a", f"{site.home}/moved")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         home = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -186,7 +186,7 @@ def archive(rows: str | bytes = ROWS, name: str = "deu.txt", about: str | None =
 
 def test_tatoeba_lands_where_the_loader_reads(site: Site, tmp_path: Path) -> None:
     site.files["/deu-eng.zip"] = archive()
-    folder = get("tatoeba", tmp_path / "data", site)
+    folder = get("tatoeba", tmp_path / "data", site.home)
     corpus = tatoeba(folder, "en", "de")
     assert len(corpus.train) + len(corpus.val) + len(corpus.tests["tatoeba_test"]) == 1_200
     assert sorted(file.name for file in folder.iterdir()) == ["en-de.about.txt", "en-de.tsv.gz"]
@@ -196,7 +196,7 @@ def test_tatoeba_lands_where_the_loader_reads(site: Site, tmp_path: Path) -> Non
     # Member names are never used as paths.
     assert not list(tmp_path.rglob("evil.txt"))
     site.files.clear()
-    assert get("tatoeba", tmp_path / "data", site) == folder
+    assert get("tatoeba", tmp_path / "data", site.home) == folder
 
 
 def test_checksums_of_tatoeba_and_of_the_published_texts(site: Site, tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_checksums_of_tatoeba_and_of_the_published_texts(site: Site, tmp_path: P
     line = failure("tatoeba", tmp_path, site.home, tgt="fr", sha256="0" * 64)
     assert f"wrong checksum {digest}" in line
     for right in (digest.upper(), digest):
-        get("tatoeba", tmp_path, site, tgt="fr", sha256=right)
+        get("tatoeba", tmp_path, site.home, tgt="fr", sha256=right)
     with pytest.raises(DownloadError, match="not from the archive with that checksum"):
-        get("tatoeba", tmp_path, site, tgt="fr", sha256="0" * 64)
+        get("tatoeba", tmp_path, site.home, tgt="fr", sha256="0" * 64)
     names = {f"{part}.{end}" for part in PARTS for end in ("en", "de", "fr")}
     names |= {f"{part}.lc.norm.tok.{end}" for part in MULTI30K_TESTS for end in ("en", "de", "fr")}
     assert set(download.MULTI30K) == names
@@ -240,12 +240,12 @@ def test_gum_lands_where_studies_read(site: Site, tmp_path: Path) -> None:
         for n in range(120)
     )
     site.files |= {f"/en_gum-ud-{part}.conllu": text.encode() for part in ("train", "dev")}
-    folder = get("gum", tmp_path / "data", site)
+    folder = get("gum", tmp_path / "data", site.home)
     assert folder == tmp_path / "data" / "gum"
-    assert [each.name for each in sorted(folder.iterdir())] == ["dev.conllu.gz", "train.conllu.gz"]
+    assert {file.name for file in folder.iterdir()} == {"dev.conllu.gz", "train.conllu.gz"}
     assert gzip.decompress((folder / "dev.conllu.gz").read_bytes()) == text.encode()
     site.files.clear()
-    assert get("gum", tmp_path / "data", site) == folder, "nothing is fetched twice"
+    assert get("gum", tmp_path / "data", site.home) == folder, "nothing is fetched twice"
     site.files["/en_gum-ud-train.conllu"] = b"<html>" * 1_000
     assert "not GUM's sentences" in failure("gum", tmp_path / "other", site.home)
 
@@ -270,15 +270,15 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
 
 def test_cli(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     site.files["/deu-eng.zip"] = archive()
-    asked = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
-    assert command(*asked, tmp_path / "a")[:2] == (0, f"{tmp_path / 'a' / 'tatoeba'}\n")
-    line = command(*asked, tmp_path / "b", "--tgt", "fr").refused
+    fetching = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
+    assert command(*fetching, tmp_path / "a")[:2] == (0, f"{tmp_path / 'a' / 'tatoeba'}\n")
+    line = command(*fetching, tmp_path / "b", "--tgt", "fr").refused
     assert line.startswith("python -m transformer data: http://127")
     # `train` fetches only on request.
     monkeypatch.setattr(download, "HOMES", {"tatoeba": site.home})
     site.asked.clear()
     path = recipe(tmp_path, "max_updates = 1", epochs=1, corpora=["tatoeba"], vocab_size=60)
-    asked = ["train", path, "--data", tmp_path / "c", "--out", tmp_path / "out", "--quiet"]
-    asked += ["--device", "cpu"]
-    assert "--download to fetch tatoeba" in command(*asked).refused and not site.asked
-    assert command(*asked, "--download").status == 0 and site.asked == ["/deu-eng.zip"]
+    training = ["train", path, "--data", tmp_path / "c", "--out", tmp_path / "out", "--quiet",
+                "--device", "cpu"]  # fmt: skip
+    assert "--download to fetch tatoeba" in command(*training).refused and not site.asked
+    assert command(*training, "--download").status == 0 and site.asked == ["/deu-eng.zip"]

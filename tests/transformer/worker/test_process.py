@@ -41,8 +41,8 @@ def traced(
 ) -> Trace:  # fmt: skip
     ref = resolve(path)
     ref = ref if mark is None else dataclasses.replace(ref, mark=mark)
-    given = SETTINGS | arguments
-    return worker.start(trace_by_reference, ref, "cpu", sentence, given, 0.0).result(report)
+    settings = SETTINGS | arguments
+    return worker.start(trace_by_reference, ref, "cpu", sentence, settings, 0.0).result(report)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
@@ -50,8 +50,8 @@ def test_traces_equal_local_ones(
     worker: Process, tiny_checkpoint: Path, arguments: dict[str, Any]
 ) -> None:
     found = traced(worker, tiny_checkpoint, **arguments)
-    settings, model = SETTINGS | arguments, Translator.load(tiny_checkpoint, device="cpu")
-    expected = trace_in_turn(model, CAT, settings)
+    model = Translator.load(tiny_checkpoint, device="cpu")
+    expected = trace_in_turn(model, CAT, SETTINGS | arguments)
     for field in dataclasses.fields(Trace):
         here, there = getattr(expected, field.name), getattr(found, field.name)
         if isinstance(here, np.ndarray):
@@ -72,18 +72,18 @@ def test_each_job_gets_its_own_answer_or_error(worker: Process, tiny_checkpoint:
     assert worker.jobs == 0
     sentences = [f"{'the cat ' * n}sat." for n in range(1, 7)]
     with ThreadPoolExecutor(len(sentences)) as threads:
-        found = threads.map(lambda each: traced(worker, tiny_checkpoint, each), sentences)
-        assert [each.source for each in found] == sentences
+        traces = threads.map(lambda text: traced(worker, tiny_checkpoint, text), sentences)
+        assert [trace.source for trace in traces] == sentences
 
 
 def test_a_sentence_does_not_wait_until_another_model_is_open(
     tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    begun, resume = threading.Event(), threading.Event()
 
     def slow(*_: object) -> None:
         begun.set()
-        go_on.wait(60)
+        resume.wait(60)
         raise CheckpointError
 
     def ask(mark: str) -> Trace:
@@ -97,16 +97,15 @@ def test_a_sentence_does_not_wait_until_another_model_is_open(
         other = threads.submit(ask, "other")
         assert begun.wait(60)
         assert ask(known).source == CAT and not other.done()
-        go_on.set()
+        resume.set()
 
 
 def test_a_job_ends_once_its_caller_leaves(worker: Process, tiny_checkpoint: Path) -> None:
     def leave(step: int, most: int) -> None:
         raise InterruptedError
 
-    long = " ".join(["dog"] * 150)
     with pytest.raises(InterruptedError):
-        traced(worker, tiny_checkpoint, long, report=leave, beam_size=10)
+        traced(worker, tiny_checkpoint, "dog " * 150, report=leave, beam_size=10)
     wait_until(lambda: worker.jobs == 0)
     assert traced(worker, tiny_checkpoint).complete is not None
 

@@ -65,9 +65,13 @@ class Others:
         return self.order
 
 
+def crowd(**options: float) -> tuple[Scheduler, Others]:
+    schedule = Scheduler(**options)
+    return schedule, Others(schedule)
+
+
 def test_work_waits_in_order_of_arrival_and_knows_its_place() -> None:
-    schedule = Scheduler()
-    others = Others(schedule)
+    schedule, others = crowd()
     with schedule.turn():
         for name in "abc":
             others.queue(name)
@@ -75,8 +79,7 @@ def test_work_waits_in_order_of_arrival_and_knows_its_place() -> None:
 
 
 def test_long_work_yields_to_short_work_at_its_next_step(spend: Callable[[float], None]) -> None:
-    schedule = Scheduler()
-    others = Others(schedule)
+    schedule, others = crowd()
     with schedule.turn() as turn:
         others.queue("first")
         spend(0.15)
@@ -89,17 +92,17 @@ def test_long_work_yields_to_short_work_at_its_next_step(spend: Callable[[float]
 
 
 def test_a_long_sentence_begins_after_short_ones() -> None:
-    schedule, order = SENTENCES, list[int]()
+    order: list[int] = []
 
     def trace(sentence: str, **_: object) -> Any:
         order.append(len(sentence))
         return SimpleNamespace(search=None)
 
     model: Any = SimpleNamespace(trace=trace)
-    with ThreadPoolExecutor(2) as threads, schedule.turn():
-        for length in (9_000, 9):
+    with ThreadPoolExecutor(2) as threads, SENTENCES.turn():
+        for number, length in enumerate((9_000, 9), 1):
             threads.submit(trace_in_turn, model, "x" * length, {})
-            assert wait_until(lambda many=(length < 10) + 1: schedule.waiting == many)
+            assert wait_until(lambda number=number: SENTENCES.waiting == number)
     assert order == [9, 9_000]
 
 
@@ -130,7 +133,7 @@ def test_long_works_alternate(spend: Callable[[float], None]) -> None:
         turn.start_clock()
     order = []
     for _ in range(10):
-        number = min((0, 1), key=lambda each: turns[each].rank)
+        number = min((0, 1), key=lambda index: turns[index].rank)
         order.append(number)
         turns[number].start_clock()
         spend(0.5)
@@ -139,8 +142,7 @@ def test_long_works_alternate(spend: Callable[[float], None]) -> None:
 
 
 def test_work_that_leaves_or_fails_frees_its_place_once(spend: Callable[[float], None]) -> None:
-    schedule = Scheduler()
-    others = Others(schedule)
+    schedule, others = crowd()
 
     def two_at_once() -> None:
         with schedule.turn(leave):
@@ -185,8 +187,7 @@ def test_one_computes_at_a_time(works: int, steps: int) -> None:
 
 
 def test_paused_work_and_work_that_runs_for_too_long_let_others_run() -> None:
-    schedule = Scheduler()
-    others = Others(schedule)
+    schedule, others = crowd()
     with schedule.turn():
         others.queue("other")
         with paused():
@@ -197,8 +198,7 @@ def test_paused_work_and_work_that_runs_for_too_long_let_others_run() -> None:
         with schedule.turn(pytest.fail):  # the place was given up
             pass
     assert others.order == ["other", "this"]
-    schedule = Scheduler(patience=0.0)
-    others = Others(schedule)
+    schedule, others = crowd(patience=0.0)
     with schedule.turn():
         others.queue("other")
         assert others.join() == ["other"]

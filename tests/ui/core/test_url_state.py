@@ -22,7 +22,7 @@ def script() -> None:
     later = url_state.Param("later", url_state.whole(0, 9), 5)
     other = url_state.Param("other", url_state.whole(0, 9), 5)
     url_state.read_url()
-    url_state.enter("page")
+    url_state.enter("page", ())
     url_state.show(mine, later)
     url_state.put(other, 7)
     for param in (mine, later):

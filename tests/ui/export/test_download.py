@@ -34,6 +34,7 @@ from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
+from ui.core.public import Budget, OverBudgetError
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
@@ -41,8 +42,7 @@ from ui.export.programs import header
 from ui.platform import session
 from ui.platform.session import Session
 from ui.work import desk
-from ui.work.desk import Budget, OverBudgetError
-from ui.work.results import PICTURES
+from ui.work.results import LONG
 
 SCRIPT = """
 import streamlit as st
@@ -111,7 +111,6 @@ def test_only_pictures_and_papers_have_a_size() -> None:
 
 
 def called(code: str) -> dict[str, object]:
-    """Return the sentence and keyword arguments of `translator.trace`, as literals."""
     call = ast.parse(code).body[-1]
     assert isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
     found: dict[str, object] = {"sentence": ast.literal_eval(call.value.args[0])}
@@ -182,8 +181,6 @@ def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
-    """Asks for a file as a click does; returns its outcome."""
-
     def ask(
         visit: Budget, make: Callable[[], object], here: Sequence[str] = "m",
         say: Callable[[str], None] = pytest.fail,
@@ -201,7 +198,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
 def test_only_the_last_file_of_a_visitor_who_stays_is_made(
     leaves: bool, ask: Callable[..., "Future[None]"]
 ) -> None:
-    schedule, visit, made, here = PICTURES, Budget(60), list[int](), ["m"]
+    schedule, visit, made, here = LONG, Budget(60), list[int](), ["m"]
     asked: list[Future[None]] = []
     with schedule.turn():  # another's file is being made
         for number in range(5):

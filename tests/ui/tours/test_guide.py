@@ -293,7 +293,7 @@ METRICS = {
         "hours": 0.25,
         "recipe": {"training": {"warmup": 100, "peak_lr": 2e-3, "cooldown": 0.3,
                                 "label_smoothing": 0.2, "beta2": 0.95, "batch_tokens": 512},
-                   "model": {"dropout": 0.25}, "data": {"corpora": ["second"]}},
+                   "model": {"dropout": 0.25}, "data": {"corpora": ["tatoeba"]}},
     },
     "earlier_parts": [{"hours": 0.5, "recipe": {"data": {"corpora": ["first"]}}}],
     "tried_on_val": [
@@ -317,7 +317,9 @@ def test_questions_about_training_are_answered_by_the_metrics_or_the_paper(
     scene = Scene(make_trace(S=8), CONFIG, metrics)
     assert tuple(right(TRAINING, place, scene) for place in range(1, 10)) == answers
     assert length_of(scene) == 8 == length_of(Scene(make_trace(S=2, T=8), CONFIG))
-    updates, rates = training_facts(scene).rates
+    facts = training_facts(scene)
+    assert not metrics or [part.corpora for part in facts.parts] == [("first",), ("Tatoeba",)]
+    updates, rates = facts.rates
     assert updates[rates.argmax()] == pytest.approx(100 if metrics else 4000, rel=0.04)
 
 

@@ -16,7 +16,7 @@ from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_tr
 from ui.translate.opening import scene as scene_of
 from ui.translate.opening import script, stage
 from ui.translate.player import default_step
-from ui.translate.words import length_warning, outside, unknown_pieces
+from ui.translate.words import length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
 RIDDLE = Riddle("it", "German asks for the noun.", (
@@ -137,15 +137,11 @@ def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
     assert f"have at most {length - 1}." in warning(length - 1)
 
 
-def test_a_sentence_of_rare_words_or_of_doubt_lies_outside_what_was_learned() -> None:
-    common = ("▁a", "▁b", "▁20", "0", "9", "▁c", "s")
-    sure = dataclasses.replace(make_trace(S=8, src_tokens=common), log_probs=np.full(6, -0.1, "f4"))
-    assert outside(sure) == ""
-    rare = ("▁a", "▁b", "i", "t", "▁c", "o", "n")
-    assert "2 of its 3 words" in outside(dataclasses.replace(sure, src_tokens=(*rare, "</s>")))
+def test_a_translation_that_its_own_model_doubts_is_doubtful() -> None:
+    sure = dataclasses.replace(make_trace(T=6), log_probs=np.full(6, -0.1, "f4"))
     doubted = dataclasses.replace(sure, log_probs=np.full(6, -1.0, "f4"))
-    assert "a probability of 37% on average" in outside(doubted)
-    assert outside(dataclasses.replace(doubted, n_forced=2)) == ""
+    assert uncertainty(sure) == uncertainty(dataclasses.replace(doubted, n_forced=2)) == ""
+    assert "a probability of 37% on average" in uncertainty(doubted)
 
 
 def test_an_example_opens_on_a_telling_step() -> None:

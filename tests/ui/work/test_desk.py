@@ -27,15 +27,12 @@ from transformer.types import Floats
 from transformer.worker.job import UNKNOWN, report, this_job
 from transformer.worker.scheduler import offer_turn, paused, this_turn
 from ui.core.layout import section, sized
-from ui.core.public import SECONDS, Pace, quota
+from ui.core.public import SECONDS, WINDOW, Budget, OverBudgetError, Pace, quota
 from ui.core.view import View
 from ui.platform import session as platform
 from ui.work import desk, results
 from ui.work.desk import (
     RUNS,
-    WINDOW,
-    Budget,
-    OverBudgetError,
     Progress,
     attend,
     drawn,

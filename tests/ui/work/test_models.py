@@ -16,8 +16,8 @@ from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
+from ui.core.public import Budget, OverBudgetError
 from ui.work import desk, models
-from ui.work.desk import Budget, OverBudgetError
 from ui.work.lru import ENTRY_BYTES, Lru
 
 

@@ -58,7 +58,7 @@ def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
 
 
 def test_steering_reaches_the_translator(view: View) -> None:
-    model = desk.translator(view)
+    model = desk.get_translator(view)
     ids = model.tokenize("Ein Hund").ids
     sampling = Sampling(temperature=1.4, seed=3)
     cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
@@ -79,12 +79,12 @@ def test_steering_reaches_the_translator(view: View) -> None:
 
 
 def test_a_changed_file_is_another_checkpoint(view: View) -> None:
-    first = desk.translator(view)
-    assert desk.translator(view) is first
+    first = desk.get_translator(view)
+    assert desk.get_translator(view) is first
     os.utime(view.path / "model.safetensors", ns=(1, 1))
     changed = make_view(view.path)
     assert changed.request != view.request
-    assert desk.translator(changed) is not first
+    assert desk.get_translator(changed) is not first
     os.utime(view.path / "model.safetensors", ns=(2, 2))
     older = dataclasses.replace(changed.entry.ref, mark="older")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):

@@ -1,4 +1,4 @@
-"""Attention maps of one sentence, recorded by any program in an .npz file."""
+"""Attention maps of one sentence, written by any program to an .npz file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 
 SUFFIX = ".npz"
 
-#: Why a file lacks each ability, one sentence each.
+#: Reasons why a file lacks every ability, as sentences.
 LACKS: dict[Ability, str] = {
-    "search": "This file records one pass, not a search: it does not say which translations were "
-    "compared.",
+    "search": "This file holds one pass, not a search with the translations that it compared.",
     "steering": "This file holds one recorded sentence; there is no model here that could continue "
     "differently.",
-    "internals": "This file holds attention weights only, not the queries, keys and values behind "
-    "them.",
+    **dict.fromkeys(
+        ("internals", "heads"),
+        "This file holds attention weights only, not the queries, keys and values behind them.",
+    ),
     "edits": NO_EDITS["archive"],
-    "heads": "This file holds attention weights only, not the queries, keys and values behind "
-    "them.",
     "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
     "embeddings behind them.",
     "any_sentence": "This file holds one sentence; there is no model here to read another.",
@@ -41,10 +40,10 @@ LACKS: dict[Ability, str] = {
 class ArchivedTrace(Unedited):
     """One sentence recorded elsewhere."""
 
-    name: str  # the file's name
-    record: Trace  # the file's trace
-    device: str = "cpu"  # always the CPU
-    max_tokens: int = MAX_TOKENS  # the limit of every archive
+    name: str  # file name
+    record: Trace  # trace in the file
+    device: str = "cpu"
+    max_tokens: int = MAX_TOKENS
 
     @classmethod
     def load(cls, path: str | Path) -> ArchivedTrace:
@@ -53,23 +52,23 @@ class ArchivedTrace(Unedited):
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """The kinds of maps in the file."""
+        """Kinds of maps in the file."""
         return tuple(kind for kind in ATTENTION_KINDS if self.record.attention(kind).size)
 
     @property
     def sentence(self) -> str:
-        """The file's sentence."""
+        """Source sentence in the file."""
         return self.record.source
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return why the file lacks this ability; it lacks all of them."""
+        """Return why the file lacks an ability; it lacks every ability."""
         return LACKS[ability]
 
     def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
         """Return the record. Raises `InputError` for any other sentence, a target or edits."""
         self.refuse_edits(options.get("edits"))
         if sentence != self.sentence:
-            raise InputError(f"{self.name} holds one sentence, and it is not this one")
+            raise InputError(f"{self.name} holds one sentence, which is not this one")
         if target is not None:
             raise InputError(
                 f"{self.name} holds one sentence with its translation; no other can be given"
@@ -78,12 +77,9 @@ class ArchivedTrace(Unedited):
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True for any file, and for a missing one with the suffix of arrays.
-
-    Not for Marian's models, whose weights are such files, too.
-    """
+    """Return True for any file but Marian's weights, and for a missing file with this suffix."""
     path = ref.folder
-    with suppress(OSError, ValueError):  # not a path at all
+    with suppress(OSError, ValueError):  # not a valid path
         if path.is_file() and any(path.parent.glob("*decoder.yml")):
             return False
         return path.is_file() or (path.suffix == SUFFIX and not path.is_dir())
@@ -91,14 +87,14 @@ def fits(ref: ModelRef) -> bool:
 
 
 def describe(ref: ModelRef) -> Entry:
-    """Describe the maps in a file by its headers. Raises `CheckpointError`."""
+    """Describe the maps in a file from its headers. Raises `CheckpointError`."""
     shapes = describe_arrays(ref.folder).values()
     about = f"One recorded sentence: {'; '.join(dict.fromkeys(map(_size, shapes)))}."
     return Entry(ref.folder.name, ref, n_numbers=sum(map(math.prod, shapes)), about=about)
 
 
 def open(ref: ModelRef, device: str) -> ArchivedTrace:
-    """Read a file; its sentence is on the CPU whatever the device."""
+    """Read a file, always to the CPU."""
     return ArchivedTrace.load(ref.folder)
 
 

@@ -1,4 +1,4 @@
-"""Attention maps from any source: joined if they come in steps, and checked."""
+"""Attention maps from any source, joined from steps if necessary and checked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, map_sizes
 
-#: Other names of the maps, as the transformers library uses them.
+#: Map names of the `transformers` library.
 ALIASES: dict[str, AttentionKind] = {
     "encoder_attentions": "encoder_self",
     "decoder_attentions": "decoder_self",
@@ -26,9 +26,9 @@ SINGLE = ("attention", "attentions")
 
 MAX_TOKENS, MAX_LAYERS, MAX_MAPS = 512, 200, 4_096
 
-#: Largest deviation of a row's sum from 1; bfloat16 weights, with 8 bits of precision, stay within.
+#: Largest deviation of a row's sum from 1, enough for bfloat16 weights with 8 bits of precision.
 ROW_TOLERANCE = 5e-3
-#: Largest weight below 0 and above the diagonal of a causal map, and largest excess over 1.
+#: Largest absolute weight below 0 or above a causal map's diagonal, and largest excess over 1.
 WEIGHT_TOLERANCE, ABOVE_ONE = 1e-6, 1e-3
 
 _NOT_SQUARE = (
@@ -36,7 +36,7 @@ _NOT_SQUARE = (
 )
 
 _NAMES = {*ATTENTION_KINDS, *ALIASES, *SINGLE}
-#: The way to weights, for messages.
+#: Advice on outputs without weights, for messages.
 _ASK = (
     "the transformers library returns them with attn_implementation='eager' and "
     "output_attentions=True"
@@ -44,19 +44,19 @@ _ASK = (
 
 
 def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
-    """Return numbers or text as an array: tensors of any device and type, or a tuple of them."""
+    """Return numbers or text as an array, from tensors of any device and type or tuples of them."""
     if value is None:
         fault = f" instead of weights; {_ASK}" if name in _NAMES else ""
         raise CheckpointError(f"{where}: {name!r} is or holds None{fault}")
     if isinstance(value, list | tuple) and (_depth(value) or (0, -1))[1] >= 0:
-        layers = [array_of(where, name, each) for each in value]
-        for each in layers:
-            if each.shape != layers[0].shape:
-                fault = f" beside one of {list(each.shape)}; expected one shape for all layers"
+        layers = [array_of(where, name, layer) for layer in value]
+        for layer in layers:
+            if layer.shape != layers[0].shape:
+                fault = f" beside one of {list(layer.shape)}; expected one shape for all layers"
                 raise wrong(where, name, layers[0].shape, fault)
         return np.stack(layers)
     try:
-        if hasattr(value, "detach"):  # a tensor of PyTorch, which is not imported here
+        if hasattr(value, "detach"):  # a PyTorch tensor; this module does not import PyTorch
             value = value.detach()
             value = (value.float() if value.is_floating_point() else value).cpu()
         array = np.asarray(value)
@@ -69,18 +69,18 @@ def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
 
 
 def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict[str, Any]:
-    """Return `given` with maps of one sentence; the steps of `generate` are joined, [L, H, n, m].
+    """Return `given` with one sentence's maps; steps of `generate` are joined to [L, H, n, m].
 
-    The transformers library returns a tuple of layers [rows, H, queries, keys] for each step. The
-    first step has one query for each token of the prompt, a later one for the token just added.
-    `beam_indices` [R, T] are the row of each of R sequences at each step, -1 after its end.
+    For every step, the transformers library returns a tuple of layers [rows, H, queries, keys]. The
+    first step has a query for every token of the prompt, later steps have one for the new token.
+    `beam_indices` [R, T] has the rows of R sequences at every step, -1 after their ends.
     """
     depths = {name: _depth(value) for name, value in given.items() if name in _NAMES}
     full = [name for name, depth in depths.items() if depth]
     if not full and (depths or hasattr(given, "to_tuple")):  # a `ModelOutput`
         missing = min(depths, default="attentions")
         raise CheckpointError(f"{where}: {missing!r} is empty or missing; {_ASK}")
-    found = {name: value for name, value in given.items() if name not in depths}
+    chosen = {name: value for name, value in given.items() if name not in depths}
     steps = [name for name in full if depths[name] == (2, 4)]
     beams, count, at = given.get("beam_indices"), 0, batch or 0
     if steps:
@@ -98,19 +98,19 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
         if name in steps:
             single = name in SINGLE and "decoder_self" not in depths
             path = [at] * len(given[name]) if beams is None else [int(row) for row in beams[at]]
-            found["decoder_self" if single else name] = _joined(where, name, given[name], path)
+            chosen["decoder_self" if single else name] = _joined(where, name, given[name], path)
             continue
-        found[name] = array = array_of(where, name, given[name])
+        chosen[name] = array = array_of(where, name, given[name])
         if array.ndim == 5 and batch is not None:
             n, sources = count or array.shape[1], array.shape[1]
             if not 0 <= batch < n or not sources or n % sources:
                 raise wrong(where, name, array.shape, f" has no batch={batch} of {n} sequences")
-            found[name] = array[:, batch * sources // n]  # several sequences may have one source
-    return found
+            chosen[name] = array[:, batch * sources // n]  # several sequences may share a source
+    return chosen
 
 
 def _depth(value: Any) -> tuple[int, int] | None:
-    """Return the number of tuples around the first array or None, and its axes; -1 for others."""
+    """Return the number of tuples around the first array or None, and its axes (-1 if neither)."""
     depth = 0
     while isinstance(value, list | tuple):
         if not value:
@@ -121,31 +121,35 @@ def _depth(value: Any) -> tuple[int, int] | None:
 
 
 def _joined(where: str, name: str, steps: Sequence[Any], rows: Sequence[int]) -> NDArray[Any]:
-    """Return the maps of a sequence from its row in each step, without padding at the start."""
+    """Join a sequence's maps from its row in every step, without padding at the start."""
     rows = [row for row in rows if row >= 0]
     heads, prompt, width = steps[0][0].shape[1:]
     cross, n = ALIASES.get(name, name) == "cross", prompt + len(rows) - 1
-    maps = np.zeros((len(steps[0]), heads, n, width if cross else n), dtype=np.float32)
+    whole = np.zeros((len(steps[0]), heads, n, width if cross else n), dtype=np.float32)
     for end, (step, row) in enumerate(zip(steps, rows, strict=False), prompt):
-        layers = array_of(where, name, [each if each is None else each[row] for each in step])
+        layers = array_of(where, name, [maps if maps is None else maps[row] for maps in step])
         queries, keys = layers.shape[-2:]
         start, known = 0 if end == prompt else end - 1, width if cross else end
         # Without a cache a step repeats all queries; a cache of fixed size has unused keys.
-        fits = layers.shape[:2] == maps.shape[:2] and queries in (end - start, end)
+        fits = layers.shape[:2] == whole.shape[:2] and queries in (end - start, end)
         if not fits or keys < known or layers[:, :, -1, known:].any():
             raise CheckpointError(
                 f"{where}: {name!r} cannot be joined: a step has {queries} queries and {keys} keys "
-                f"where {end} tokens were read; expected each step of one call, its prompt first"
+                f"where {end} tokens were read; expected every step of one call, starting with its "
+                "prompt"
             )
-        maps[:, :, start:end, :known] = layers[:, :, start - end :, :known]
+        whole[:, :, start:end, :known] = layers[:, :, start - end :, :known]
     padding = 0
-    while not cross and maps[:, :, padding, padding + 1 :].any():
+    while not cross and whole[:, :, padding, padding + 1 :].any():
         padding += 1
-    return maps if maps[:, :, padding:, :padding].any() else maps[:, :, padding:, padding:]
+    return whole if whole[:, :, padding:, :padding].any() else whole[:, :, padding:, padding:]
 
 
 def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
-    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers."""
+    """Return maps of all three kinds, [L, H, n, m]; missing kinds have no layers.
+
+    Raises: `CheckpointError` for bad maps, or kinds whose lengths disagree.
+    """
     named: dict[str, NDArray[Any]] = {}
     for name, array in given.items():
         kind = ALIASES.get(name, name)
@@ -160,41 +164,37 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
     if "attention" in named:
         if len(present) > 1:
             other = next(key for key in present if key != "attention")
-            raise wrong(
-                where, "attention", named["attention"].shape,
+            fault = (
                 f" beside {other!r}; 'attention' is for models with one stack, others use "
-                "encoder_self, decoder_self and cross",
-            )  # fmt: skip
+                "encoder_self, decoder_self and cross"
+            )
+            raise wrong(where, "attention", named["attention"].shape, fault)
         maps = named.pop("attention")
         causal = maps.shape[-1] > 1 and _is_causal(maps)
         named["decoder_self" if causal else "encoder_self"] = maps
     for kind in ("encoder_self", "decoder_self"):
         if kind in named and named[kind].shape[-2] != named[kind].shape[-1]:
             raise wrong(where, kind, named[kind].shape, _NOT_SQUARE)
-    if "decoder_self" in named and not _is_causal(named["decoder_self"]):
-        raise wrong(
-            where, "decoder_self", named["decoder_self"].shape,
+    own, source, cross = (named.get(kind) for kind in ("decoder_self", "encoder_self", "cross"))
+    if own is not None and not _is_causal(own):
+        fault = (
             " has weight above the diagonal; a decoder sees no later token, other maps are called "
-            "encoder_self",
-        )  # fmt: skip
-    return _with_missing(named)
-
-
-def _with_missing(named: Mapping[str, Floats]) -> dict[AttentionKind, Floats]:
-    """Return all three kinds; a missing one has no layers and the lengths of the others."""
-    cross = named.get("cross")
-    source, target = named.get("encoder_self"), named.get("decoder_self")
-    n_source = source.shape[-1] if source is not None else 0 if cross is None else cross.shape[-1]
-    n_target = target.shape[-1] if target is not None else 0 if cross is None else cross.shape[-2]
+            "encoder_self"
+        )
+        raise wrong(where, "decoder_self", own.shape, fault)
+    n, m = (0, 0) if cross is None else cross.shape[-2:]
+    n_target = n if own is None else own.shape[-1]
+    n_source = m if source is None else source.shape[-1]
+    if cross is not None and (n, m) != (n_target, n_source):
+        fault = (
+            f" for {n_target} queries (decoder_self) and {n_source} keys (encoder_self); "
+            f"expected [..., {n_target}, {n_source}]"
+        )
+        raise wrong(where, "cross", cross.shape, fault)
     heads = next(iter(named.values())).shape[1]
-    sides: dict[AttentionKind, tuple[int, int]] = {
-        "encoder_self": (n_source, n_source),
-        "decoder_self": (n_target, n_target),
-        "cross": (n_target, n_source),
-    }
     return {
-        kind: named[kind] if kind in named else np.zeros((0, heads, *sides[kind]), dtype=np.float32)
-        for kind in ATTENTION_KINDS
+        kind: named.get(kind, np.zeros((0, heads, *size), dtype=np.float32))
+        for kind, size in map_sizes(n_source, n_target).items()
     }
 
 
@@ -203,38 +203,34 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
     Raises: `CheckpointError` for a shape that is not allowed.
     """
-    four = tuple(shape)
+    four, fault = tuple(shape), ""
     if len(four) == 5:
         if four[1] != 1:
             other = f", or maps[0] if these are {four[1]} layers" if four[0] == 1 else ""
-            raise wrong(
-                where, name, shape,
-                f" is a batch of {four[1]}: choose one (`batch=0`){other}",
-            )  # fmt: skip
+            fault = f" is a batch of {four[1]}: choose one (`batch=0`){other}"
+            raise wrong(where, name, shape, fault)
         four = four[:1] + four[2:]
     if len(four) not in (2, 3, 4):
-        raise wrong(
-            where, name, shape,
+        fault = (
             " is not a map; allowed are [layers, heads, queries, keys], [heads, queries, keys] and "
-            "[queries, keys]",
-        )  # fmt: skip
-    four = (1,) * (4 - len(four)) + four
-    layers, heads, n, m = four
-    if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
-        raise wrong(
-            where, name, shape,
-            f" has {layers} layers of {heads} heads; at most {MAX_LAYERS} layers and {MAX_MAPS:,} "
-            "heads in all are allowed",
-        )  # fmt: skip
-    if max(n, m) > MAX_TOKENS:
-        raise wrong(
-            where, name, shape, f" has {max(n, m):,} tokens; at most {MAX_TOKENS} are allowed"
+            "[queries, keys]"
         )
+        raise wrong(where, name, shape, fault)
+    layers, heads, n, m = four = (1,) * (4 - len(four)) + four
+    if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
+        fault = (
+            f" has {layers} layers of {heads} heads; at most {MAX_LAYERS} layers and {MAX_MAPS:,} "
+            "heads in all are allowed"
+        )
+    elif max(n, m) > MAX_TOKENS:
+        fault = f" has {max(n, m):,} tokens; at most {MAX_TOKENS} are allowed"
+    if fault:
+        raise wrong(where, name, shape, fault)
     return four
 
 
 def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
-    """Return weights as float32 [L, H, n, m]: finite, from 0 to 1, rows that sum to 1."""
+    """Return float32 weights [L, H, n, m], checked to be from 0 to 1 in rows that sum to 1."""
     shape = four_axes(where, name, array.shape)
     if array.dtype.kind not in "biuf":
         raise wrong_type(where, name, array, "numbers")
@@ -246,35 +242,16 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
         maps = np.ascontiguousarray(array.reshape(shape), dtype=np.float32)
     sums = maps.sum(axis=-1, dtype=np.float64)
     low, high = -WEIGHT_TOLERANCE, 1 + ABOVE_ONE
+    rows = f"rows are queries and sum to 1 within {ROW_TOLERANCE:g}"
     for bad, values, fault in (
         (~np.isfinite(maps), maps, ": NaN or infinite at {at}; weights are from 0 to 1"),
         ((maps < low) | (maps > high), maps, ": {value:.4g} at {at}; weights are from 0 to 1"),
-        (
-            np.abs(sums - 1) > ROW_TOLERANCE, sums,
-            f": row {{at}} sums to {{value:.4g}}; rows are queries and sum to 1 within "
-            f"{ROW_TOLERANCE:g}",
-        ),
-    ):  # fmt: skip
+        (np.abs(sums - 1) > ROW_TOLERANCE, sums, f": row {{at}} sums to {{value:.4g}}; {rows}"),
+    ):
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             raise wrong(where, name, array.shape, fault.format(value=values[at], at=at))
     return maps
-
-
-def lengths(where: str, maps: Mapping[AttentionKind, Floats]) -> tuple[int, int]:
-    """Return the numbers of source and target tokens.
-
-    Raises: `CheckpointError` if the kinds disagree.
-    """
-    cross = maps["cross"]
-    n_source, n_target = maps["encoder_self"].shape[-1], maps["decoder_self"].shape[-1]
-    if cross.shape[-2:] != (n_target, n_source):
-        raise wrong(
-            where, "cross", cross.shape,
-            f" for {n_target} queries (decoder_self) and {n_source} keys (encoder_self); "
-            f"expected [..., {n_target}, {n_source}]",
-        )  # fmt: skip
-    return n_source, n_target
 
 
 def _is_causal(maps: Floats) -> bool:
@@ -284,12 +261,12 @@ def _is_causal(maps: Floats) -> bool:
 
 
 def wrong(where: str, name: str, shape: Sequence[int], fault: str) -> CheckpointError:
-    """Return the error for an array: the source, its name and shape, and the fault."""
+    """Return the error for an array, with its source, name, shape and fault."""
     return CheckpointError(f"{where}: array {name!r} {list(shape)[:9]}{fault}")
 
 
 def wrong_type(where: str, name: str, array: NDArray[Any], expected: str) -> CheckpointError:
-    """Return the error for an array of the wrong type."""
+    """Return the error for an array of a wrong type."""
     return wrong(where, name, array.shape, f" has type {array.dtype}; expected {expected}")
 
 

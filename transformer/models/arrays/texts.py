@@ -1,4 +1,4 @@
-"""Checks of the tokens, texts, ids and numbers that accompany attention maps."""
+"""Checks of tokens, texts, ids and numbers beside attention maps."""
 
 from __future__ import annotations
 
@@ -25,37 +25,32 @@ def special_in(tokens: Sequence[str]) -> tuple[int, ...]:
 
 
 def plain_text(tokens: Sequence[str], special: Sequence[int]) -> str:
-    """Join the tokens into text, without the special ones."""
+    """Join the tokens, except special ones, into text."""
     words = [token for at, token in enumerate(tokens) if at not in special]
     return "".join(words).replace("▁", " ").strip()
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays by name, read with checks; each raises `CheckpointError`.
+    """Arrays by name, whose readers check them and raise `CheckpointError`."""
 
-    Attributes:
-        where: the name of their source, for messages.
-        ours: True if tokens have this project's marks and are kept as they are.
-    """
-
-    where: str
+    where: str  # name of their source, for messages
     by_name: Mapping[str, NDArray[Any]]
-    ours: bool = False
+    ours: bool = False  # True keeps tokens as stored, with this project's marks
 
     def error(self, name: str, fault: str) -> CheckpointError:
         """Return the error for an array."""
         return wrong(self.where, name, self.by_name[name].shape, fault)
 
     def of_type(self, name: str, kinds: str, expected: str, *, one: bool = False) -> NDArray[Any]:
-        """Return an array of one of these kinds of types, of one entry if `one`."""
+        """Return an array with one of these kinds of types, and a single entry if `one`."""
         array = self.by_name[name]
         if array.dtype.kind not in kinds or (one and array.size != 1):
             raise wrong_type(self.where, name, array, expected)
         return array
 
     def tokens(self, name: str, length: int) -> tuple[str, ...]:
-        """Return one side's tokens, `▁` before each word; their positions if the file has none."""
+        """Return one side's tokens with `▁` before words, or positions if the file has none."""
         stored = name
         if name not in self.by_name and name != "predicted_tokens" and length:
             stored = "tokens"
@@ -76,7 +71,7 @@ class Arrays:
         return self._marked(name, tokens, *after)
 
     def pieces(self, name: str) -> list[str]:
-        """Return one side's tokens as stored, [] if the file has none."""
+        """Return one side's tokens as stored, or [] if the file has none."""
         name = name if name in self.by_name else "tokens"
         array = self.by_name.get(name, np.zeros(0, "U"))
         return self.strings(name, array, MAX_TOKEN_CHARACTERS) if array.dtype.kind == "U" else []
@@ -84,7 +79,7 @@ class Arrays:
     def _marked(
         self, side: str, tokens: Sequence[str], after: str | None = None
     ) -> tuple[str, ...]:
-        """Return tokens of a side with `▁` before each word.
+        """Return one side's tokens with `▁` before every word.
 
         Args: after: the token before the first, if any.
         """
@@ -93,7 +88,7 @@ class Arrays:
 
     @cached_property
     def _styles(self) -> dict[str, Style]:
-        """Marks of each side; a side without marks takes the other's."""
+        """Marks by side; a side without marks takes the other side's."""
         source = self.pieces("src_tokens")
         target = self.pieces("tgt_tokens") + self.pieces("predicted_tokens")
         every = style_of(source + target)
@@ -102,7 +97,7 @@ class Arrays:
         return {side: every if style == "plain" else style for side, style in own.items()}
 
     def strings(self, name: str, array: NDArray[Any], most: int) -> list[str]:
-        """Return the texts of an array, of at most so many characters each."""
+        """Return the texts of an array, at most `most` characters long."""
         try:
             texts: list[str] = array.ravel().tolist()
         except ValueError:
@@ -121,23 +116,23 @@ class Arrays:
         return self.strings(name, array, MAX_TEXT_CHARACTERS)[0]
 
     def positions(self, name: str, length: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return positions of tokens, 0-based."""
+        """Return 0-based token positions."""
         if name not in self.by_name:
             return default
-        found = self.whole(name)
-        bad = next((at for at in found if not 0 <= at < length), None)
+        positions = self.whole(name)
+        bad = next((at for at in positions if not 0 <= at < length), None)
         if bad is not None:
             raise self.error(name, f" holds {bad}; expected positions from 0 to {length - 1}")
-        return found
+        return positions
 
     def ids(self, name: str, length: int) -> tuple[int, ...]:
-        """Return token ids, -1 if the file has none."""
+        """Return token ids, or -1 for every token if the file has none."""
         if name not in self.by_name:
             return (-1,) * length
-        found = self.whole(name)
-        if len(found) != length:
+        ids = self.whole(name)
+        if len(ids) != length:
             raise self.error(name, f": expected [{length}], one id per token")
-        return found
+        return ids
 
     def whole(self, name: str) -> tuple[int, ...]:
         """Return whole numbers in one row."""
@@ -154,12 +149,10 @@ class Arrays:
             return np.zeros(0, dtype=np.float32)
         array = self.of_type(name, "iuf", "numbers")
         if array.shape != (length,):
-            raise self.error(name, f": expected [{length}], one for each position of the decoder")
+            raise self.error(name, f": expected [{length}], one number per decoder position")
         numbers = array.astype(np.float32)
         if not np.isfinite(numbers).all() or numbers.min() < low or numbers.max() > high:
-            bounds = ("" if high == math.inf else " up to 0") + (
-                "" if low == -math.inf else " from 0"
-            )
+            bounds = " up to 0" * (high < math.inf) + " from 0" * (low > -math.inf)
             raise self.error(name, f" is out of range; expected finite numbers{bounds}")
         return numbers
 
@@ -174,19 +167,14 @@ class Arrays:
     ) -> dict[str, Any]:
         """Return the most probable next tokens as fields of a `Trace`, [T, K]; K may be 0."""
         kinds = {"top_log_probs": "f", "top_ids": "iu", "top_tokens": "U", "allowed": "b"}
-        present = [name for name in kinds if name in self.by_name]
+        present = {name: self.by_name[name] for name in kinds if name in self.by_name}
         if "top_log_probs" not in present:
             if present:
-                raise CheckpointError(f"{self.where}: array {present[0]!r} needs top_log_probs")
-            nothing = np.zeros((n_steps, 0))
-            return {
-                "top_log_probs": nothing.astype(np.float32),
-                "top_ids": nothing.astype(np.int64),
-                "top_tokens": ((),) * n_steps,
-            }
-        shape = self.by_name["top_log_probs"].shape
-        for name in present:
-            if (array := self.by_name[name]).size:
+                raise CheckpointError(f"{self.where}: array {min(present)!r} needs top_log_probs")
+            present["top_log_probs"] = np.zeros((n_steps, 0), np.float32)
+        shape = present["top_log_probs"].shape
+        for name, array in present.items():
+            if array.size:
                 self.of_type(name, kinds[name], "text (str)" if kinds[name] == "U" else "numbers")
             if array.shape != shape or len(shape) != 2 or shape[0] != n_steps or shape[1] > MAX_TOP:
                 raise self.error(
@@ -194,33 +182,33 @@ class Arrays:
                     f": expected [{n_steps}, K] with the same K, 0 to {MAX_TOP}, in every array "
                     "named top_...",
                 )
-        log_probs = self.by_name["top_log_probs"].astype(np.float32)
+        log_probs = present["top_log_probs"].astype(np.float32)
         # The log-probability of an impossible token is -inf.
         if np.isnan(log_probs).any() or (log_probs > 1e-3).any():
             fault = " holds numbers that are not log-probabilities; expected at most 0"
             raise self.error("top_log_probs", fault)
-        ids = self.by_name["top_ids"].astype(np.int64) if "top_ids" in present else None
+        ids = present["top_ids"].astype(np.int64) if "top_ids" in present else None
         if "top_tokens" in present:
-            flat = self.strings("top_tokens", self.by_name["top_tokens"], MAX_TOKEN_CHARACTERS)
+            flat = self.strings("top_tokens", present["top_tokens"], MAX_TOKEN_CHARACTERS)
         else:
-            flat = ["?"] * log_probs.size if ids is None else [f"#{each}" for each in ids.flat]
+            flat = ["?"] * log_probs.size if ids is None else [f"#{token}" for token in ids.flat]
         width = shape[1]
         rows = [flat[t * width : (t + 1) * width] for t in range(n_steps)]
         if "top_tokens" in present and not self.ours:
             before = self.pieces("tgt_tokens")
             rows = [
-                [self._marked("predicted_tokens", (each,), *before[t : t + 1])[0] for each in row]
+                [self._marked("predicted_tokens", (token,), *before[t : t + 1])[0] for token in row]
                 for t, row in enumerate(rows)
             ]
-        tokens = tuple(map(tuple, rows))
         if ids is None:
-            # Without ids, a token spelled like the predicted one is taken to be that one.
+            # Without ids, an alternative spelled like the predicted token counts as that token.
             ids = np.full(shape, -2, dtype=np.int64)
             for t, (token, token_id) in enumerate(zip(predicted, predicted_ids, strict=True)):
-                ids[t, [k for k, each in enumerate(tokens[t]) if each == token][:1]] = token_id
+                ids[t, [k for k, other in enumerate(rows[t]) if other == token][:1]] = token_id
+        tokens = tuple(map(tuple, rows))
         top: dict[str, Any] = {"top_log_probs": log_probs, "top_ids": ids, "top_tokens": tokens}
         if "allowed" in present:
-            top["allowed"] = self.by_name["allowed"].astype(np.bool_)
+            top["allowed"] = present["allowed"].astype(np.bool_)
         if "n_allowed" in self.by_name:
             top["n_allowed"] = np.array(self.ids("n_allowed", n_steps), dtype=np.int64)
         return top

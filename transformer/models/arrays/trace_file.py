@@ -1,9 +1,9 @@
-"""Reads and writes a `Trace` as arrays by name.
+"""Read and write a `Trace` as arrays by name.
 
-The layout is described in docs/arrays.md. In short: maps are named `encoder_self`, `decoder_self`
-and `cross` and are [L, H, n, m], or without leading axes of one entry; `attention` is the
-self-attention of a model with one stack. Tokens are arrays of text: `src_tokens` and `tgt_tokens`,
-or `tokens` for one stack. Everything else is optional. Rows are queries and sum to 1; nothing is
+docs/arrays.md describes the layout. In short: maps are named `encoder_self`, `decoder_self` and
+`cross` and are [L, H, n, m], optionally without leading axes of 1; `attention` is the
+self-attention of a model with one stack. Tokens are text arrays: `src_tokens` and `tgt_tokens`, or
+`tokens` for one stack. Everything else is optional. Rows are queries and sum to 1; nothing is
 renormalised.
 """
 
@@ -21,60 +21,51 @@ import numpy as np
 from transformer.errors import CheckpointError
 from transformer.files.atomic import check_place, write_atomic
 from transformer.files.npz import describe_npz, read_npz
-from transformer.models.arrays.maps import (
-    ALIASES,
-    SINGLE,
-    array_of,
-    checked_maps,
-    chosen_maps,
-    four_axes,
-    lengths,
-    no_maps,
-)
+from transformer.models.arrays import maps as checks
+from transformer.models.arrays.maps import ALIASES, SINGLE
 from transformer.models.arrays.texts import Arrays, plain_text, special_in
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
-#: Marks a file written by this module, whose tokens are taken as they are.
+#: Mark of files written by this module, whose tokens are read as stored.
 LAYOUT, OURS = "layout", "headlight 1"
 
 _TEXTS = ("src_tokens", "tgt_tokens", "predicted_tokens", "top_tokens", "source", "text")
-#: The fields of a `Trace` that a file stores; a search is too large.
-STORED = tuple(each.name for each in fields(Trace) if each.name != "search")
+#: `Trace` fields that a file stores; a search is too large.
+STORED = tuple(field.name for field in fields(Trace) if field.name != "search")
 KNOWN = frozenset({*STORED, *ALIASES, *SINGLE, "tokens", LAYOUT})
 
 
 def load_arrays(path: str | Path, batch: int | None = None) -> Trace:
     """Read a trace from an .npz file written by any program.
 
-    Args: batch: which of the maps [L, B, H, n, m] to take.
+    Args: batch: index of the sentence in maps [L, B, H, n, m].
 
-    Raises: `CheckpointError`, one line with the file, the array, its shape and what is allowed.
+    Raises: `CheckpointError`, one line with the file, the array, its shape and the allowed values.
     """
     path = Path(path)
     return trace_of(read_npz(path, KNOWN), str(path), batch)
 
 
 def describe_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
-    """Return the kinds of maps in a file and their shapes [L, H, n, m], from headers alone.
+    """Return the shapes [L, H, n, m] of a file's maps by kind, from its headers alone.
 
-    Raises: `CheckpointError`, as `load_arrays` does, for anything wrong in the headers.
+    Raises: `CheckpointError` for bad headers, like `load_arrays`.
     """
     where = str(path)
-    stored = {name: shape for name, (shape, _) in describe_npz(Path(path), KNOWN).items()}
     shapes: dict[AttentionKind, tuple[int, ...]] = {}
-    for name, shape in stored.items():
+    for name, (shape, _) in describe_npz(Path(path), KNOWN).items():
         field = "encoder_self" if name in SINGLE else ALIASES.get(name, name)
         for kind in ATTENTION_KINDS:
             if kind == field and 0 not in shape:
-                shapes[kind] = four_axes(where, name, shape)
+                shapes[kind] = checks.four_axes(where, name, shape)
     if not shapes:
-        raise no_maps(where)
+        raise checks.no_maps(where)
     return shapes
 
 
 def npz_path(path: str | Path) -> Path:
-    """Return the path with `.npz` appended if missing. Raises `OSError` if no file can be there."""
+    """Append `.npz` to a path if missing. Raises `OSError` if the path cannot be a file."""
     path = Path(path)
     if path.suffix != ".npz" and path.name not in ("", ".."):
         path = path.with_name(path.name + ".npz")
@@ -83,14 +74,13 @@ def npz_path(path: str | Path) -> Path:
 
 
 def save_arrays(trace: Trace, path: str | Path) -> Path:
-    """Write a trace as an .npz file that `load_arrays` reads back, without its search.
+    """Write a trace without its search as an .npz file for `load_arrays`.
 
-    Texts are Unicode arrays, so `np.load` reads everything without pickle. Fields that are None
-    are omitted.
+    Texts are Unicode arrays, so `np.load` needs no pickle. Fields that are None are omitted.
 
-    Returns: the path, with `.npz` appended if it was missing.
+    Returns: the path, with `.npz` appended if missing.
 
-    Raises: `ValueError` for a text that ends in a null character, which such an array cannot hold;
+    Raises: `ValueError` for a text with a final null character, which such an array cannot hold;
         `OSError` if the file cannot be written.
     """
     path = npz_path(path)
@@ -118,21 +108,20 @@ def save_arrays(trace: Trace, path: str | Path) -> Path:
 def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None = None) -> Trace:
     """Return a trace from arrays by name; unknown names are ignored.
 
-    Nothing missing is invented: tokens are named by their positions (`▁1`, `▁2`, ...), ids are -1,
-    and log-probabilities, entropies and predictions are empty.
+    Missing tokens are named by their positions (`▁1`, `▁2`, ...), missing ids are -1, and missing
+    log-probabilities, entropies and predictions are empty.
 
     Args:
-        where: the name of the source in messages, such as the file.
-        batch: which of the maps [L, B, H, n, m], or of the results of `generate`, to take.
+        where: source name in messages, such as the file.
+        batch: index of the sentence in maps [L, B, H, n, m], or of the result of `generate`.
 
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """
-    arrays = chosen_maps(where, arrays, batch)
-    known = {name: array_of(where, name, arrays[name]) for name in arrays if name in KNOWN}
-    ours = Arrays(where, known).text(LAYOUT) == OURS
-    given = Arrays(where, known, ours)
-    maps = checked_maps(where, known)
-    n_source, n_target = lengths(where, maps)
+    arrays = checks.chosen_maps(where, arrays, batch)
+    known = {name: checks.array_of(where, name, arrays[name]) for name in arrays if name in KNOWN}
+    given = Arrays(where, known, ours=Arrays(where, known).text(LAYOUT) == OURS)
+    maps = checks.checked_maps(where, known)
+    n_target, n_source = maps["cross"].shape[-2:]
     if "tokens" in known and n_source and n_target:
         raise CheckpointError(
             f"{where}: array 'tokens' {list(known['tokens'].shape)} names one side, but there are "
@@ -155,27 +144,18 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
         allowed = f"expected a whole number from 0 to {n_target}"
         raise given.error("n_forced", f" is {n_forced!r}; {allowed}")
     return Trace(
-        src_tokens=src,
-        tgt_tokens=tgt,
-        predicted_tokens=predicted,
-        src_ids=given.ids("src_ids", n_source),
-        tgt_ids=given.ids("tgt_ids", n_target),
-        predicted_ids=predicted_ids,
-        encoder_self=maps["encoder_self"],
-        decoder_self=maps["decoder_self"],
-        cross=maps["cross"],
-        log_probs=log_probs,
-        **given.top(predicted, predicted_ids, n_target),
+        src_tokens=src, tgt_tokens=tgt, predicted_tokens=predicted,
+        src_ids=given.ids("src_ids", n_source), tgt_ids=given.ids("tgt_ids", n_target),
+        predicted_ids=predicted_ids, encoder_self=maps["encoder_self"],
+        decoder_self=maps["decoder_self"], cross=maps["cross"],
+        log_probs=log_probs, **given.top(predicted, predicted_ids, n_target),
         entropy=given.numbers("entropy", n_target, low=-1e-3),
-        source=given.text("source", source),
-        text=given.text("text", text if n_target else ""),
+        source=given.text("source", source), text=given.text("text", text if n_target else ""),
         score=float(given.scalar("score", score)),
         src_unknown=given.positions("src_unknown", n_source),
-        src_special=src_special,
-        tgt_special=tgt_special,
+        src_special=src_special, tgt_special=tgt_special,
         complete=bool(given.scalar("complete", True)),
         forced_end=bool(given.scalar("forced_end", False)),
-        forced=bool(given.scalar("forced", False)),
-        n_forced=int(n_forced),
+        forced=bool(given.scalar("forced", False)), n_forced=int(n_forced),
         forcing_gap=None if gap is None else float(gap),
-    )
+    )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Builds a model of the `transformers` library from values and tensors that were read as data.
+"""Build a model of the `transformers` library from values and tensors read as data.
 
-The model is first built without memory; its size is counted meanwhile and compared with that of the
-weight file, before any memory is taken.
+The model is first built without memory, and its size is compared with the weight file before any
+memory is taken.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from transformer.models.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, li
 
 #: Size limit: 8 GB in float32, as for this project's own models.
 MAX_PARAMETERS = 2_000_000_000
-#: Maximum number of modules.
 MAX_MODULES = 100_000
 #: Parameters that files may omit, such as tables of sinusoids and unused heads.
 UNSTORED_SHARE, UNSTORED = 0.1, 4_000_000
 
-#: Stored types of masks and position numbers, which are recomputed.
+#: Types of masks and position numbers, which are recomputed.
 COUNTED = frozenset({
     "I64", "I32", "I16", "I8", "U8", "BOOL", "torch.int64", "torch.int32", "torch.int16",
     "torch.int8", "torch.uint8", "torch.bool",
@@ -52,7 +51,7 @@ _building = threading.Lock()
 def build(folder: Path) -> tuple[Any, Family]:
     """Build the model in evaluation mode, float32, on the CPU, with eager attention.
 
-    Raises: `CheckpointError` naming the file and what is wrong.
+    Raises: `CheckpointError` naming the bad file.
     """
     values = read_values(folder)
     library(folder)
@@ -69,7 +68,7 @@ def build(folder: Path) -> tuple[Any, Family]:
         _check_shapes(folder, kind, config, stored, n_stored)
         state: dict[str, Tensor] = {}
         for path in dict.fromkeys(file for file, _ in stored.values()):
-            here = {name: each for name, (file, each) in stored.items() if file == path}
+            here = {name: shape for name, (file, shape) in stored.items() if file == path}
             for name, tensor in read_tensors(path, here):
                 state[name] = in_memory(path, name, tensor, own=True)
         try:
@@ -99,25 +98,25 @@ def architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: {one_line(error)}") from None
     blocks = ("block_size",) if model_type == "pegasus_x" else ()
-    for name in ("attention_window", "local_radius", *blocks):
-        if (value := getattr(config, name, None)) is not None:
+    for setting in ("attention_window", "local_radius", *blocks):
+        if (value := getattr(config, setting, None)) is not None:
             raise CheckpointError(
-                f"{path}: {name}={value!r:.40} is attention in windows, which has no map of all "
+                f"{path}: {setting}={value!r:.40} is attention in windows, which has no map of all "
                 "queries and keys; supported are models of full attention, such as BART instead "
                 "of LED, or T5 instead of LongT5"
             )
     architectures = values.get("architectures")
-    named = architectures[0] if isinstance(architectures, list) and architectures else None
+    name = architectures[0] if isinstance(architectures, list) and architectures else None
     causal, masked = (
         auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )  # fmt: skip
-    generates = model_type in causal and (named in causal.values() or model_type not in masked)
-    if generates and named in masked.values():  # XLM's class is for both
+    generates = model_type in causal and (name in causal.values() or model_type not in masked)
+    if generates and name in masked.values():  # XLM's class is for both
         generates = bool(getattr(config, "causal", False) or getattr(config, "is_decoder", False))
     family: Family
     halves = auto.MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.values()
-    if named in halves and str(named).endswith("EncoderModel"):
-        family, mapping = "encoder", auto.MODEL_FOR_TEXT_ENCODING_MAPPING  # the half of a T5
+    if name in halves and str(name).endswith("EncoderModel"):
+        family, mapping = "encoder", auto.MODEL_FOR_TEXT_ENCODING_MAPPING  # half of a T5
     elif getattr(config, "is_encoder_decoder", False):
         family, mapping = "encoder_decoder", auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     elif generates:
@@ -134,7 +133,7 @@ def architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
 
 
 def _unsupported(path: Path, config: Any, models: Any) -> CheckpointError:
-    """Return the error for an unsupported architecture, which names its input."""
+    """Return the error for an unsupported architecture, with the model's input."""
     reads = "input_ids"
     with suppress(Exception):  # no such model, or a missing dependency
         kind = models[type(config)]
@@ -148,25 +147,24 @@ def _unsupported(path: Path, config: Any, models: Any) -> CheckpointError:
 
 
 def copied(name: str, model: Any) -> tuple[Any, Family, dict[str, Any]]:
-    """Return a copy of a model in memory as `build` makes them, and the values of its config.
+    """Return a copy of a model in memory, as from `build`, and its config values.
 
-    Raises: `InputError` for what is no model of the library, `CheckpointError` for one whose
-        architecture is not supported.
+    Raises: `InputError` for other objects, `CheckpointError` for an unsupported architecture.
     """
     if not isinstance(model, library(Path(name)).PreTrainedModel):
         raise InputError(f"of takes a model of the transformers library, not {type(model)!r:.80}")
     values = model.config.to_dict() | {"architectures": [type(model).__name__]}
     _, kind, family = architecture(Path(name), values)
-    inner = next((each for each in (model, model.base_model) if isinstance(each, kind)), None)
+    inner = next((part for part in (model, model.base_model) if isinstance(part, kind)), None)
     if inner is None:
         raise InputError(f"a {type(model).__name__} cannot be traced; give a {kind.__name__}")
-    made = copy.deepcopy(inner).float().eval().requires_grad_(False)
-    made.set_attn_implementation("eager")
-    return made, family, values
+    twin = copy.deepcopy(inner).float().eval().requires_grad_(False)
+    twin.set_attn_implementation("eager")
+    return twin, family, values
 
 
 def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
-    """Return the sizes of the source and the target vocabulary."""
+    """Return source and target vocabulary sizes."""
     source = int(model.get_input_embeddings().num_embeddings)
     if family != "encoder_decoder":
         return source, source
@@ -189,21 +187,23 @@ class _TooLargeError(Exception):
 
 @contextmanager
 def _counting() -> Iterator[None]:
-    """Stop this thread's construction of a model once it has more parts than allowed."""
+    """Stop this thread's construction of a model that has more parts than allowed."""
     thread = threading.get_ident()
-    counts = {"modules": 0, "numbers": 0}
+    counts = {"modules": 0, "parameters": 0}
+
+    def count(what: str, number: int, limit: int, slack: int = 1) -> None:
+        if threading.get_ident() != thread:
+            return
+        counts[what] += number
+        if counts[what] > slack * limit:
+            raise _TooLargeError(f"more than {limit:,} {what}")
 
     def count_module(_: Any, name: str, part: Any) -> None:
-        if threading.get_ident() == thread and part is not None:
-            counts["modules"] += 1
-            if counts["modules"] > MAX_MODULES:
-                raise _TooLargeError(f"more than {MAX_MODULES:,} modules")
+        count("modules", part is not None, MAX_MODULES)
 
     def count_numbers(_: Any, name: str, tensor: Any) -> None:
-        if threading.get_ident() == thread and tensor is not None:
-            counts["numbers"] += tensor.numel()
-            if counts["numbers"] > 2 * MAX_PARAMETERS:  # tied ones are counted twice
-                raise _TooLargeError(f"more than {MAX_PARAMETERS:,} parameters")
+        # Tied tensors are registered twice.
+        count("parameters", 0 if tensor is None else tensor.numel(), MAX_PARAMETERS, slack=2)
 
     handles = [
         torch_module.register_module_module_registration_hook(count_module),
@@ -233,12 +233,14 @@ def _check_shapes(
             model = kind(config)
         model.tie_weights()
         expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-        # A tied tensor is one parameter by all of its names.
+        # A tied tensor counts once.
         count = sum(parameter.numel() for parameter in model.parameters())
     except _TooLargeError as error:
         raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
     except Exception as error:  # noqa: BLE001 - the library may raise anything
-        raise CheckpointError(f"{path}: no model can be made of it ({one_line(error)})") from None
+        raise CheckpointError(
+            f"{path}: no model can be built from it ({one_line(error)})"
+        ) from None
     _check_count(path, count)
     prefix = f"{kind.base_model_prefix}."
     for name, (file, (shape, _)) in stored.items():
@@ -258,9 +260,10 @@ def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None
     """Raise `CheckpointError` for tensors that the library reports as missing or mismatched."""
     mismatched = sorted(report.get("mismatched_keys") or ())
     if mismatched:
-        name, found, wanted = mismatched[0]
+        name, stored, expected = mismatched[0]
         raise CheckpointError(
-            f"{path}: tensor {name!r} has shape {list(found)}, but {CONFIG} asks for {list(wanted)}"
+            f"{path}: tensor {name!r} has shape {list(stored)}, "
+            f"but {CONFIG} asks for {list(expected)}"
         )
     missing = sorted(report.get("missing_keys") or ())
     if family == "encoder":  # the pooler reads the encoder's output and has no attention

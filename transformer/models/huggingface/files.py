@@ -1,7 +1,7 @@
-"""Reads a model folder in the format of the `transformers` library, trusting nothing in it.
+"""Read untrusted model folders in the format of the `transformers` library.
 
-Config and weights are read as data: no code is run and no address in a file is followed.
-`transformer.models.huggingface.building` hands the library values and tensors instead of a path.
+Config and weights are data: no code runs, and addresses in files are ignored.
+`transformer.models.huggingface.building` gives the library values and tensors instead of a path.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
+from transformer.models.importers.settings import UNUSED, Settings
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
-#: Names of weight files, in order of preference.
+#: Weight file names, in order of preference.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 INDEX = ".index.json"
 
@@ -34,11 +35,11 @@ FILES = (
     "pytorch_model.bin.index.json",
 )  # fmt: skip
 
-#: Largest integers in a config, and the maximum number of weight files.
+#: Limits of integers in a config, and of weight files.
 MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
 #: Parts of names whose numbers are not sizes, such as the base of rotary positions.
 HARMLESS = ("theta", "param", "flop", "seed", "max_length")
-#: Settings that do not apply here, or that would make the library look elsewhere.
+#: Settings that do not apply here, or that point the library elsewhere.
 IGNORED = frozenset({
     "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
     "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
@@ -48,19 +49,8 @@ IGNORED = frozenset({
 })  # fmt: skip
 
 
-#: Generation settings that have no effect here, with the values at which they never have one.
-UNUSED: dict[str, tuple[object, ...]] = {
-    "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
-    "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
-    "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
-    "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
-    "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
-    "watermarking_config": (),
-}  # fmt: skip
-
-
 def library(path: Path) -> Any:
-    """Import the `transformers` library and silence it. Raises `CheckpointError` if missing."""
+    """Import the silenced `transformers` library. Raises `CheckpointError` if it is missing."""
     check_installed(path)
     try:
         transformers: Any = importlib.import_module("transformers")
@@ -91,13 +81,15 @@ def read_values(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     values = json_object(path)
     if not isinstance(values.get("model_type"), str):
-        raise CheckpointError(f"{path}: model_type is missing; it says which architecture this is")
-    _check_values(path, values)
-    return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+        raise CheckpointError(f"{path}: model_type is missing; it names the architecture")
+    checked: dict[str, Any] = _checked(path, values)
+    return checked
 
 
-def _check_values(path: Path, values: object, name: str = "") -> None:
+def _checked(path: Path, values: Any, name: str = "") -> Any:
+    """Return config values without ignored settings, after checks of code, types and sizes."""
     if isinstance(values, dict):
+        checked: dict[str, Any] = {}
         for key, value in values.items():
             if key == "auto_map" and value:
                 raise CheckpointError(
@@ -108,13 +100,15 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
                     f"{path}: {key}: quantised weights are not supported; "
                     "allowed are float32, float16 and bfloat16"
                 )
-            _check_values(path, value, f"{key}")
-    elif isinstance(values, list):
-        for value in values:
-            _check_values(path, value, name)
-    elif isinstance(values, float) and not math.isfinite(values):
+            inner = _checked(path, value, f"{key}")
+            if key not in IGNORED:
+                checked[key] = inner
+        return checked
+    if isinstance(values, list):
+        return [_checked(path, value, name) for value in values]
+    if isinstance(values, float) and not math.isfinite(values):
         raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
-    elif isinstance(values, int) and not isinstance(values, bool):
+    if isinstance(values, int) and not isinstance(values, bool):
         allowed = MAX_NUMBER
         for part, most in (
             ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
@@ -123,12 +117,7 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
                 allowed = most
         if abs(values) > allowed and not any(part in name for part in HARMLESS):
             raise CheckpointError(f"{path}: {name}={values:,}; at most {allowed:,} are allowed")
-
-
-def _without_ignored(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
-    return [_without_ignored(value) for value in values] if isinstance(values, list) else values
+    return values
 
 
 def generation_path(folder: Path) -> Path:
@@ -137,10 +126,9 @@ def generation_path(folder: Path) -> Path:
 
 
 def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the generation settings, from where the library takes them.
+    """Return the generation settings from their file, as the library does.
 
-    Without their own file, they are those in config.json (`values`), and for what these leave out
-    those of the decoder's config within.
+    Without this file, they come from config.json (`values`), or else from its decoder's config.
     """
     if (path := generation_path(folder)).name == GENERATION:
         return json_object(path)
@@ -152,23 +140,18 @@ def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]
 def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the generation settings that Headlight does not follow, as `name=value`.
 
-    Users choose the length; tokens are never sampled; groups of beams,
-    constraints and other processors of the library's are not passed on.
+    Users choose the length; tokens are never sampled; the library gets no groups of beams,
+    constraints or other processors.
 
-    Args: values: contents of config.json.
+    Args: values: content of config.json.
     """
-    given = generation_values(folder, values)
-    return tuple(
-        f"{name}={given[name]!r:.40}"
-        for name, idle in UNUSED.items()
-        if given.get(name) not in (None, *idle)
-    )
+    return Settings(generation_path(folder), generation_values(folder, values)).unused(UNUSED)
 
 
 def check_folder(folder: Path) -> int:
-    """Check all that can be checked without the library. Raises `CheckpointError`.
+    """Check everything that does not need the library. Raises `CheckpointError`.
 
-    Returns: the numbers in its weights; of files that are not safetensors, at most so many.
+    Returns: how many numbers the weights have, an upper limit for files other than safetensors.
     """
     read_values(folder)
     n_numbers = 0
@@ -177,7 +160,7 @@ def check_folder(folder: Path) -> int:
         if path.suffix == ".safetensors":
             n_numbers += sum(math.prod(shape) for shape, _ in describe_weights(path).values())
         elif path.exists():
-            n_numbers += path.stat().st_size // 2  # of two bytes each
+            n_numbers += path.stat().st_size // 2  # two bytes per number
         else:
             raise CheckpointError(f"{path}: the file is missing")
     return n_numbers

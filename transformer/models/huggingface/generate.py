@@ -1,4 +1,4 @@
-"""The generation settings of a model of the `transformers` library, and its `generate`."""
+"""Generation settings of a model of the `transformers` library, and calls of its `generate`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.types import Report
 #: Maximum number of tokens that are never generated.
 MAX_BANNED = 10_000
 
-#: Numbers that models may set for the library's search, with bounds; `int` bounds mean integers.
+#: Bounds of the numbers that models may set for the library's search. `int` bounds mean integers.
 NUMBERS: dict[str, tuple[float, float]] = {
     "min_length": (0, 10_000),
     "min_new_tokens": (0, 10_000),
@@ -32,21 +32,20 @@ NUMBERS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Generation:
-    """A model's own generation settings; tokens are ids of the vocabulary."""
+    """Generation settings of a model or of one call."""
 
     start: int | None  # the decoder's first input; None for a model without an encoder
     eos: tuple[int, ...]  # tokens that end a text
-    pad: int | None  # padding, if there is any
-    forced_first: int | None  # the first generated token, None if it is free
-    decoding: Decoding  # of calls that leave it out
-    #: further settings of the library's search by name
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    pad: int | None  # padding token, if any
+    forced_first: int | None  # first generated token, or None if the model chooses it
+    decoding: Decoding  # `alpha` is the library's `length_penalty`: scores are log P / |Y|^alpha
+    rules: Mapping[str, Any] = field(default_factory=dict)  # other settings of the search
 
     @property
     def special(self) -> tuple[int, ...]:
         """Tokens that are not text."""
-        every = {*self.eos, self.pad, self.start}
-        return tuple(each for each in every if each is not None)
+        tokens = {*self.eos, self.pad, self.start}
+        return tuple(token for token in tokens if token is not None)
 
 
 def read_generation(
@@ -54,31 +53,31 @@ def read_generation(
 ) -> Generation:
     """Read and check the generation settings.
 
-    `transformer.models.huggingface.files.unused_settings` lists those without effect here.
+    `transformer.models.huggingface.files.unused_settings` lists the settings without effect here.
 
     Args:
-        path: the file to name in errors.
+        path: file to name in errors.
         values: see `transformer.models.huggingface.files.generation_values`.
-        vocab_size: ids are below this.
-        starts: whether the decoder needs a first token, as in an encoder-decoder.
+        vocab_size: upper limit of token ids.
+        starts: True if the decoder needs a first token, as in an encoder-decoder.
     """
 
     def checked(name: str, ids: Any) -> list[int]:
-        # Older files write -1 for none.
-        found = [each for each in (ids if isinstance(ids, list) else [ids]) if each != -1]
+        # Older files write -1 for no token.
+        tokens = [token for token in (ids if isinstance(ids, list) else [ids]) if token != -1]
         if not starts and name in ("eos_token_id", "pad_token_id"):
             # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
-            found = [each for each in found if type(each) is not int or each < vocab_size]
-        for each in found:
-            if type(each) is not int or not 0 <= each < vocab_size:
+            tokens = [token for token in tokens if type(token) is not int or token < vocab_size]
+        for token in tokens:
+            if type(token) is not int or not 0 <= token < vocab_size:
                 raise CheckpointError(
-                    f"{path}: {name}={each!r} is not a token from 0 to {vocab_size - 1}"
+                    f"{path}: {name}={token!r} is not a token from 0 to {vocab_size - 1}"
                 )
-        if len(found) > MAX_BANNED:
+        if len(tokens) > MAX_BANNED:
             raise CheckpointError(
-                f"{path}: {name} has {len(found):,} tokens; at most {MAX_BANNED:,}"
+                f"{path}: {name} has {len(tokens):,} tokens; at most {MAX_BANNED:,}"
             )
-        return found
+        return tokens
 
     def tokens(name: str) -> list[int]:
         value = values.get(name)
@@ -101,14 +100,19 @@ def read_generation(
     except InputError as error:
         raise CheckpointError(f"{path}: {error}") from None
     eos, pad = tokens("eos_token_id"), token("pad_token_id")
-    start = token("decoder_start_token_id") if starts else None
-    if starts and start is None:
-        start = token("bos_token_id")
-    if starts and start is None:
-        raise CheckpointError(f"{path}: decoder_start_token_id is missing, and bos_token_id too")
+    start = None
+    if starts:
+        first = token("decoder_start_token_id")
+        start = token("bos_token_id") if first is None else first
+        if start is None:
+            raise CheckpointError(
+                f"{path}: decoder_start_token_id is missing, and bos_token_id too"
+            )
     words = values.get("bad_words_ids") or []
     if not isinstance(words, list) or len(words) > MAX_BANNED:
-        raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
+        raise CheckpointError(
+            f"{path}: bad_words_ids is not a list of at most {MAX_BANNED:,} words"
+        )
     rules: dict[str, Any] = {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
     rules |= {
         "renormalize_logits": values.get("renormalize_logits") is True or None,
@@ -127,76 +131,63 @@ def read_generation(
     )
 
 
-@dataclass(frozen=True)
-class Search:
-    """Settings of one call of the library's beam search."""
-
-    beam_size: int  # 1 is greedy
-    alpha: float  # the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha
-    progress: Report | None  # called with (step, longest step); may raise to stop
-
-
 def generate(
     model: Any,
     name: str,
     generation: Generation,
     ids: Sequence[int],
     new_tokens: int,
-    search: Search,
+    progress: Report | None,
     n_layers: int,
 ) -> tuple[int, ...]:
-    """Return the ids that the library's beam search generates, up to and with `</s>`.
+    """Return the ids that the library's beam search generates, including a final `</s>`.
 
     Args:
         ids: [S], the encoder's input, or the beginning of the text.
         new_tokens: maximum number of new tokens.
-        n_layers: of the decoder.
+        progress: called with (step, last step); may raise to stop.
+        n_layers: decoder depth.
     """
     transformers = library(Path(name))
     rows = torch.tensor([ids], device=model.device)  # [1, S]
-    given = 1 if generation.start is not None else len(ids)
+    n_prompt = 1 if generation.start is not None else len(ids)
+    decoding = generation.decoding
     stops: list[BaseException] = []
 
-    def step(found: Tensor, _: Any, **__: Any) -> Tensor:
+    def step(written: Tensor, _: Any, **__: Any) -> Tensor:
         try:
-            if search.progress is not None:
-                search.progress(found.shape[1] - given, new_tokens)
+            if progress is not None:
+                progress(written.shape[1] - n_prompt, new_tokens)
         except BaseException as stop:
             stops.append(stop)
             raise
-        return torch.zeros(found.shape[0], dtype=torch.bool, device=found.device)
+        return torch.zeros(written.shape[0], dtype=torch.bool, device=written.device)
 
     settings = transformers.GenerationConfig(
-        **generation.rules,
-        early_stopping=generation.decoding.early_stopping,
-        max_new_tokens=new_tokens,
-        num_beams=search.beam_size,
-        length_penalty=search.alpha if search.beam_size > 1 else 1.0,
-        do_sample=False,
-        use_cache=True,
-        num_return_sequences=1,
-        decoder_start_token_id=generation.start,
-        forced_bos_token_id=generation.forced_first,
+        **generation.rules, max_new_tokens=new_tokens, num_beams=decoding.beam_size,
+        length_penalty=decoding.alpha if decoding.beam_size > 1 else 1.0,
+        early_stopping=decoding.early_stopping, do_sample=False, use_cache=True,
+        num_return_sequences=1, decoder_start_token_id=generation.start,
+        forced_bos_token_id=generation.forced_first, pad_token_id=generation.pad,
         eos_token_id=list(generation.eos) or None,
-        pad_token_id=generation.pad,
-    )
+    )  # fmt: skip
     extra: dict[str, Any] = {}
     if n_layers > getattr(model.config, "num_hidden_layers", n_layers):
-        # The library makes a decoder's cache as deep as the encoder, but T5's may be deeper.
+        # The library's cache is as deep as the encoder, but T5's decoder may be deeper.
         caches = (transformers.DynamicCache(), transformers.DynamicCache())
         extra["past_key_values"] = transformers.EncoderDecoderCache(*caches)
     try:
-        found = model.generate(
+        written = model.generate(
             rows,
             attention_mask=torch.ones_like(rows),
             generation_config=settings,
             stopping_criteria=transformers.StoppingCriteriaList([step]),
             **extra,
-        )[0, given:].tolist()
+        )[0, n_prompt:].tolist()
     except Exception as error:
         if error in stops:
             raise
         raise CheckpointError(f"{name}: the model cannot generate ({one_line(error)})") from None
-    ends = [at for at, each in enumerate(found) if each in generation.eos]
-    # The rest is padding.
-    return tuple(found[: ends[0] + 1] if ends else found)
+    # After an end, the rest is padding.
+    end = next((at for at, token in enumerate(written) if token in generation.eos), len(written))
+    return tuple(written[: end + 1])

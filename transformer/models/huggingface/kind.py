@@ -12,9 +12,9 @@ from transformer.trace.tracer import Tracer
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True if config.json has a model type, unless it is Marian's."""
-    named = (identity(ref.folder) or {}).get("model_type")
-    return isinstance(named, str) and named != MARIAN and ref.updates is None
+    """Return True if config.json has a model type other than Marian's."""
+    model_type = (identity(ref.folder) or {}).get("model_type")
+    return isinstance(model_type, str) and model_type != MARIAN and ref.updates is None
 
 
 def describe(ref: ModelRef) -> Entry:
@@ -24,11 +24,11 @@ def describe(ref: ModelRef) -> Entry:
     n_numbers = files.check_folder(folder)
     values = files.read_values(folder)
     about = f"A model of the transformers library ({values['model_type'][:40]})."
-    sizes = [each.get("vocab_size") for name in ("encoder", "decoder")
-             if isinstance(each := values.get(name), dict)]  # fmt: skip
+    parts = (values.get(name) for name in ("encoder", "decoder"))
+    sizes = [part.get("vocab_size") for part in parts if isinstance(part, dict)]
     if len(sizes) == 2 and sizes[0] == sizes[1]:
         about += (
-            " Its two vocabularies have one size, so its tokenizer is taken to name both sides."
+            " Its two vocabularies have one size, so its tokenizer is assumed to name both sides."
         )
     try:
         decoding = library_decoding(files.generation_values(folder, values))
@@ -42,5 +42,5 @@ def describe(ref: ModelRef) -> Entry:
 
 
 def open(ref: ModelRef, device: str) -> Tracer:
-    """Build the model with the library, which is imported now."""
+    """Import the library and build the model."""
     return HuggingFaceModel.load(ref.folder, device)

@@ -1,9 +1,9 @@
 """Traces of models of the `transformers` library: `pip install .[hf]`.
 
-Any encoder-decoder (T5, BART, M2M100, NLLB, mBART), decoder-only model (such as GPT-2) or
-encoder-only model (such as BERT) in a local folder gives the same `Trace` as a model of this
-project: every map that the library's `output_attentions` returns, with eager attention in float32.
-Nothing is downloaded, and files are read as data (`transformer.models.huggingface.files`).
+Encoder-decoders (T5, BART, M2M100, NLLB, mBART), decoder-only models (such as GPT-2) and
+encoder-only models (such as BERT) in a local folder return the same `Trace` as this project's
+models: every map of the library's `output_attentions`, with eager attention in float32. Nothing is
+downloaded, and files are read as data (`transformer.models.huggingface.files`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,24 @@ from transformer.models.huggingface.files import (
     library,
     read_values,
 )
-from transformer.models.huggingface.generate import (
-    Generation,
-    Search,
-    read_generation,
-)
-from transformer.models.huggingface.passes import KINDS, position_limits
+from transformer.models.huggingface.generate import Generation, read_generation
 from transformer.models.huggingface.tokenizer import (
     PREFERRED,
     HubTokenizer,
     checked_tokenizer,
     read_tokenizer,
 )
-from transformer.models.huggingface.tracing import Tracing
+from transformer.models.huggingface.tracing import KINDS, Tracing, position_limits
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import Ids
 from transformer.search.records import NO_TRANSLATION, Translation
-from transformer.search.request import SearchOptions
+from transformer.search.request import refuse_unknown
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
 from transformer.types import Report
 
-#: Why every model lacks an ability, one sentence each.
+#: Reasons why every model lacks an ability, as sentences.
 LACKS: dict[Ability, str] = {
     "search": "This model's beam search is run by the transformers library, which keeps no record "
     "of it.",
@@ -63,16 +59,14 @@ LACKS: dict[Ability, str] = {
     "vocabulary": "This model's tokenizer belongs to the transformers library, which does not show "
     "how it works.",
 }
-#: The consequence of having no decoder.
-READS_ONLY = {
-    "search": "nothing was searched for", "steering": "there is nothing to steer",
-}  # fmt: skip
+#: Consequences of a missing decoder.
+READS_ONLY = {"search": "there is no search", "steering": "there is nothing to steer"}
 
 
 class HuggingFaceModel(Tracing, Unedited):
     """A model of the `transformers` library as a tracer (`transformer.trace.tracer.Tracer`).
 
-    It holds no state between calls and may be shared by threads.
+    Calls share no state, so threads may share a model.
     """
 
     def __init__(
@@ -90,7 +84,7 @@ class HuggingFaceModel(Tracing, Unedited):
         """Wrap a model in evaluation mode with eager attention; see `load`."""
         self._device = resolve_device(device)
         self._model = model.to(self._device)
-        # Each call passes its own generation config, and nothing else applies.
+        # Every call passes its own generation config; no other setting applies.
         self._model.generation_config = library(path or Path(name)).GenerationConfig()
         self._text, self._generation, self.decoding = text, generation, generation.decoding
         self.family, self.kinds = family, KINDS[family]
@@ -103,26 +97,22 @@ class HuggingFaceModel(Tracing, Unedited):
     def load(
         cls, path: str | Path, device: Device = "auto", max_tokens: int = 512
     ) -> HuggingFaceModel:
-        """Read a folder that the library's `save_pretrained` wrote, or a copy of one on the hub.
+        """Read a folder written by the library's `save_pretrained`, or copied from the hub.
 
         Args:
-            max_tokens: longest source and longest translation, special tokens included; less
-                if the model has fewer positions.
+            max_tokens: longest source and translation, including special tokens, further limited
+                by the model's positions.
 
-        Raises: `CheckpointError` naming the file and what is wrong, or if the library is not
-            installed; `InputError` for a device that does not exist.
+        Raises: `CheckpointError` naming the bad file, or if the library is not installed;
+            `InputError` for a device that does not exist.
         """
         resolve_device(device)
         folder = Path(path)
         values = read_values(folder)
         model, family = build(folder)
         sizes = vocabulary_sizes(model, family)
-        generation = read_generation(
-            generation_path(folder),
-            generation_values(folder, values),
-            sizes[1],
-            starts=family == "encoder_decoder",
-        )
+        settings, starts = generation_values(folder, values), family == "encoder_decoder"
+        generation = read_generation(generation_path(folder), settings, sizes[1], starts=starts)
         text = read_tokenizer(folder, values, model.config, sizes, generation.special)
         name = folder.resolve().name
         return cls(
@@ -133,28 +123,31 @@ class HuggingFaceModel(Tracing, Unedited):
     @property
     def nbytes(self) -> int:
         """Bytes of the weights in memory."""
-        return sum(int(each.nbytes) for each in self._model.parameters())
+        return sum(int(parameter.nbytes) for parameter in self._model.parameters())
 
     @classmethod
     def of(
         cls, model: Any, tokenizer: Any, device: Device = "auto", *, name: str = "model",
         max_tokens: int = 512,
     ) -> HuggingFaceModel:  # fmt: skip
-        """Wrap a model and its tokenizer in memory, such as one just fine-tuned or merged.
+        """Wrap copies of a model and its tokenizer in memory, such as after fine-tuning.
 
-        Both are copied: the caller's stay as they are, and may be trained on.
+        Later training of the originals does not change the copies.
 
         Raises: `InputError` for other objects, and like `load`.
         """
         resolve_device(device)
-        made, family, values = copied(name, model)
+        copy_of_model, family, values = copied(name, model)
         if model.can_generate():
             own = model.generation_config.to_dict()
             values = {key: value for key, value in own.items() if value is not None}
-        sizes, starts = vocabulary_sizes(made, family), family == "encoder_decoder"
+        sizes, starts = vocabulary_sizes(copy_of_model, family), family == "encoder_decoder"
         generation = read_generation(Path(name), values, sizes[1], starts=starts)
         text = checked_tokenizer(name, copy.deepcopy(tokenizer), sizes, generation.special)
-        return cls(made, family, text, generation, device=device, name=name, max_tokens=max_tokens)
+        return cls(
+            copy_of_model, family, text, generation,
+            device=device, name=name, max_tokens=max_tokens,
+        )  # fmt: skip
 
     @classmethod
     def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> HuggingFaceModel:
@@ -185,31 +178,30 @@ class HuggingFaceModel(Tracing, Unedited):
     def resolve_languages(
         self, src_lang: str | None = None, tgt_lang: str | None = None
     ) -> tuple[str | None, str | None]:
-        """Return the languages that `trace` uses, given these arguments."""
+        """Return the source and target languages that `trace` uses for these arguments."""
         source = self._text.language("src_lang", src_lang)
         if self.family != "encoder_decoder":
             return source, None
         target = self._text.language("tgt_lang", tgt_lang)
         if self._text.languages and target is None:
-            named = {index: name for name, index in self._text.languages.items()}
+            ids = self._text.languages
+            names = {index: name for name, index in ids.items()}
             own = (self._generation.forced_first, self._generation.start)
-            target = next((named[each] for each in own if each in named), None)
-            others = (*PREFERRED, *self._text.languages)
-            target = target or next(
-                (each for each in others if each in self._text.languages and each != source), None
-            )
+            choices = [names[index] for index in own if index in names]
+            choices += [name for name in (*PREFERRED, *ids) if name in ids and name != source]
+            target = next(iter(choices), None)
         return source, target
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return None for an ability the model has, else one plain sentence why it has not."""
+        """Return why the model lacks an ability as one sentence, or None if it has it."""
         if self.family == "encoder" and ability in READS_ONLY:
-            return f"This model only reads, it has no decoder, so {READS_ONLY[ability]}."
+            return f"This model has no decoder, so {READS_ONLY[ability]}."
         if ability == "vocabulary" and not self._text.fits[1]:
             return "This model has a tokenizer for its encoder; its decoder's tokens are numbers."
         return LACKS.get(ability)
 
     def randomised(self) -> HuggingFaceModel:
-        """Return a model of the same shape with the library's random first weights."""
+        """Return a model of the same shape with the library's random initial weights."""
         new, config = copy.copy(self), copy.deepcopy(self._model.config)
         new._model = type(self._model)(config).eval().requires_grad_(False).to(self._device)
         new._model.set_attn_implementation("eager")
@@ -224,38 +216,38 @@ class HuggingFaceModel(Tracing, Unedited):
     def translate(
         self, sentences: Iterable[str | Ids], *settings: Any, **options: Any
     ) -> list[Translation]:
-        """Translate sentences, one after another; a blank one gives an empty translation.
+        """Translate sentences one by one; a blank sentence has an empty translation.
 
-        Args: settings, options: `beam_size`, `alpha` and the others of `trace`.
+        Args: settings, options: `beam_size`, `alpha` and other options of `trace`.
 
-        Raises: `InputError` for a model that does not translate, and like `traces`.
+        Raises: `InputError` if the model does not translate, and like `traces`.
         """
         if self.family != "encoder_decoder":
             raise InputError("this model reads one text and translates nothing")
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
         every = list(sentences)
-        blank = [isinstance(each, str) and not clean(each) for each in every]
-        written = [each for each, empty in zip(every, blank, strict=True) if not empty]
-        found = iter(self.traces(written, *settings, **options, top_k=1))
-        return [NO_TRANSLATION if empty else next(found).translation for empty in blank]
+        blank = [isinstance(sentence, str) and not clean(sentence) for sentence in every]
+        texts = (sentence for sentence, empty in zip(every, blank, strict=True) if not empty)
+        traces = iter(self.traces(texts, *settings, **options, top_k=1))
+        return [NO_TRANSLATION if empty else next(traces).translation for empty in blank]
 
     def traces(self, sentences: Iterable[str | Ids], *settings: Any, **options: Any) -> list[Trace]:
-        """Trace sentences, one after another.
+        """Trace sentences one by one.
 
-        Args: settings, options: `beam_size`, `alpha`, `top_k` and the others of `trace`.
+        Args: settings, options: `beam_size`, `alpha`, `top_k` and other options of `trace`.
 
         Raises: `InputError` like `trace`, with the sentence's number, counted from 1.
         """
         if isinstance(sentences, str):
             raise InputError("traces takes a list of sentences, not one text")
-        found: list[Trace] = []
+        traces: list[Trace] = []
         for number, sentence in enumerate(sentences, 1):
             try:
-                found.append(self.trace(sentence, None, *settings, **options))
+                traces.append(self.trace(sentence, None, *settings, **options))
             except InputError as error:
                 raise InputError(f"sentence {number}: {error}") from None
-        return found
+        return traces
 
     def trace(
         self,
@@ -278,34 +270,32 @@ class HuggingFaceModel(Tracing, Unedited):
     ) -> Trace:
         """Read one sentence, and translate it if the model is an encoder-decoder.
 
-        The maps, log-probabilities and alternatives of an encoder-decoder come from one
-        teacher-forced pass over the output of `generate`, or over the target. A model without an
-        encoder has the text in `tgt_tokens`: each token is predicted from those before it, and the
-        last prediction is the model's own. As in the library, special tokens may be typed.
+        Maps, log-probabilities and alternatives of an encoder-decoder come from one teacher-forced
+        pass over the output of `generate`, or over the target. A model without an encoder reads
+        the text as `tgt_tokens` and predicts every token from the tokens before it, and one more
+        at the end. As in the library, the text may include special tokens.
 
         Args:
-            sentence: the source, or the text of a model without an encoder; or its token ids, with
-                the special ones.
-            target: a translation to follow instead of searching for one, as text or token ids.
+            sentence: the source, or the text of a model without an encoder, as text or as token
+                ids that include special tokens.
+            target: a translation to follow instead of a search, as text or token ids.
             beam_size: 1 is greedy; default: the model's own (`decoding`), or the library's, 1.
             alpha: the library's `length_penalty`; default: the model's own. Scores are
                 log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same
                 value has a slightly stronger effect.
-            top_k: alternatives recorded for every step, at most the vocabulary.
-            max_length: longest translation in tokens; default: the source's length + 50.
-            new_tokens: number of tokens by which a model without an encoder continues the text.
-            src_lang, tgt_lang: of `languages`; default: the tokenizer's, or without a target
-                language German, French or the first other one.
-            prefix, sampling, edits, hooks: not supported, see `lacks`; hooks on `module` are.
-            progress: called with (step, longest step) while translating; may raise to stop.
-            options: others of `Translator.trace`, which have no effect here.
+            top_k: alternatives recorded at every step, at most the vocabulary size.
+            max_length: longest translation in tokens; default: source length + 50.
+            new_tokens: number of tokens that a model without an encoder appends.
+            src_lang, tgt_lang: from `languages`; default: the tokenizer's. A missing target
+                language is German, French or the first other language.
+            prefix, sampling, edits, hooks: not supported, see `lacks`; `module` takes hooks.
+            progress: called with (step, last step) while translating; may raise to stop.
+            options: other options of `Translator.trace`, without effect here.
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting;
-            `TypeError` for an option of another name.
+            `TypeError` for an unknown option.
         """
-        unknown = options.keys() - SearchOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        refuse_unknown(options)
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
         self.refuse_edits(edits)
@@ -314,21 +304,25 @@ class HuggingFaceModel(Tracing, Unedited):
                 "hooks of Headlight need its own blocks, and the transformers library runs this "
                 "model; register PyTorch's forward hooks on `module` instead"
             )
-        chosen = self.decoding.resolve(beam_size, alpha, drawn=False)
-        search = Search(checked_beam(chosen.beam_size), checked_alpha(chosen.alpha), progress)
+        own = self.decoding.resolve(beam_size, alpha, drawn=False)
+        beam_size, alpha = checked_beam(own.beam_size), checked_alpha(own.alpha)
+        decoding = replace(own, beam_size=beam_size, alpha=alpha)
+        generation = replace(self._generation, decoding=decoding)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
         if isinstance(sentence, list | tuple) or getattr(sentence, "ndim", 0) == 1:
-            source = self._text.given(sentence, self.max_tokens)
+            source = self._text.of_ids(sentence, self.max_tokens)
         else:
             text: Any = sentence  # refused unless it is text
             source = self._text.cut(text, self.max_tokens, src_lang=src_lang)
         with torch.inference_mode():
             if self.family == "encoder":
                 self._check_memory(len(source.ids), 0)
-                return self._recorded(source, (), ())
+                return self._record(source, (), ())
             if self.family == "decoder":
-                return self._continue(source, new_tokens, search, top_k)
-            return self._translate(source, target, max_length, tgt_lang, search, top_k)
+                return self._continue(source, new_tokens, generation, progress, top_k)
+            return self._translate(
+                source, target, max_length, tgt_lang, generation, progress, top_k
+            )

@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from transformer.errors import CheckpointError, InputError
-from transformer.files.safe import MAX_TABLE, json_object, read_small
+from transformer.files.safe import MAX_SMALL_FILE, MAX_TABLE, json_object, read_small
 from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
+from transformer.text.limits import (
+    check_pieces,
+    check_tokenizer_json,
+    checked_sentencepiece,
+)
 from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
 from transformer.text.tokenizer import clean
 
@@ -34,38 +39,25 @@ class TokenizedText:
     """A text as the model reads it."""
 
     text: str  # for display, cleaned (`transformer.text.tokenizer.clean`)
-    #: ids, pieces: including special tokens added by the tokenizer
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # including special tokens added by the tokenizer
     pieces: tuple[str, ...]
-    #: unknown, special: positions of unknown pieces, and of special tokens
-    unknown: tuple[int, ...]
-    special: tuple[int, ...]
-
-
-def _two_tables(tokenizer: Any) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
-    """Return the pieces by id of source and target if these differ (Marian, FSMT), else None.
-
-    The library itself names source ids by the target's table.
-    """
-    encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
-    if not isinstance(encoder, dict) or not isinstance(decoder, dict):
-        return None
-    source = {index: piece for piece, index in encoder.items()}
-    return None if source == decoder else (source, decoder)
+    unknown: tuple[int, ...]  # positions of unknown pieces
+    special: tuple[int, ...]  # positions of special tokens
 
 
 class HubTokenizer:
-    """A thread-safe tokenizer."""
+    """A thread-safe tokenizer. Side 0 is the source, side 1 the target."""
 
     def __init__(self, tokenizer: Any, sizes: tuple[int, int], own_special: Sequence[int]) -> None:
         """Wrap one of the library's tokenizers.
 
         Args:
-            sizes: of the model's source and target vocabularies.
-            own_special: ids that the model itself treats as special.
+            sizes: source and target vocabulary sizes of the model.
+            own_special: ids of the model's special tokens.
         """
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
+        self._fast = bool(getattr(tokenizer, "is_fast", False))
         self.sizes = sizes
         limit = getattr(tokenizer, "model_max_length", None)
         self.own_limit = limit if isinstance(limit, int) and 0 < limit < 10**6 else None
@@ -73,51 +65,56 @@ class HubTokenizer:
         special = {*tokenizer.all_special_ids} - {unknown}
         # GPT-2 calls its end of text "unknown" too.
         named = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")}
-        self.special_ids = frozenset({*special, *own_special, *named} - {None})
-        self.unknown_id = None if unknown in self.special_ids else unknown
-        self._n_known = len(tokenizer)
+        ids = frozenset({*special, *own_special, *named} - {None})
+        self.unknown_id = None if unknown in ids else unknown
+        self._n_pieces = len(tokenizer)
         # The library lists special tokens here, too.
         self._added = dict(getattr(tokenizer, "added_tokens_decoder", {}))
-        self.tables = _two_tables(tokenizer)
+        # Pieces of source and target by id, if they differ (Marian, FSMT).
+        self.tables: tuple[Mapping[int, str], Mapping[int, str]] | None = None
+        encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
+        if isinstance(encoder, dict) and isinstance(decoder, dict):
+            source = {index: piece for piece, index in encoder.items()}
+            # The library itself names source ids by the target's table.
+            self.tables = None if source == decoder else (source, decoder)
         # A model of two others may have a vocabulary for each, and a tokenizer for one.
-        off = [abs(size - self._n_known) for size in sizes]
-        self.fits = (True, True) if self.tables else tuple(each == min(off) for each in off)
-        self._source_special = self.special_ids
-        if not self.fits[1]:
-            self.special_ids = frozenset(own_special)
+        off = [abs(size - self._n_pieces) for size in sizes]
+        self.fits = (True, True) if self.tables else tuple(gap == min(off) for gap in off)
         raw = type(tokenizer).__name__.startswith("ByT5")
         self.style: Style = "raw_bytes" if raw else style_of(tokenizer.get_vocab())
         self._own_languages = {
-            which: getattr(tokenizer, which, None) for which in ("src_lang", "tgt_lang")
+            side: getattr(tokenizer, side, None) for side in ("src_lang", "tgt_lang")
         }
         self.languages = self._find_languages()
-        self.special_ids |= frozenset(self.languages.values())
+        languages = frozenset(self.languages.values())
+        target = ids if self.fits[1] else frozenset(own_special)
+        self._special = ids | languages, target | languages
 
     def _find_languages(self) -> dict[str, int]:
         """Return the ids of language tokens by language; empty for most models."""
         tokenizer = self._tokenizer
         if not hasattr(tokenizer, "src_lang"):
             return {}
-        given = getattr(tokenizer, "lang_code_to_id", None)
-        if not given:
+        ids = getattr(tokenizer, "lang_code_to_id", None)
+        if not ids:
             names = (name for name in tokenizer.all_special_tokens if LANGUAGE.fullmatch(name))
-            given = {name: tokenizer.convert_tokens_to_ids(name) for name in names}
-        return {name: index for name, index in given.items() if index < min(self.sizes)}
+            ids = {name: tokenizer.convert_tokens_to_ids(name) for name in names}
+        return {name: index for name, index in ids.items() if index < min(self.sizes)}
 
-    def language(self, which: str, asked: str | None) -> str | None:
-        """Return the language `asked`, or the tokenizer's own; None without a choice.
+    def language(self, option: str, choice: str | None) -> str | None:
+        """Return the choice, or the tokenizer's own language, if any, for None.
 
-        Args: which: "src_lang" or "tgt_lang".
+        Args: option: "src_lang" or "tgt_lang".
         """
-        if asked is None:
-            own = self._own_languages[which]
+        if choice is None:
+            own = self._own_languages[option]
             return own if own in self.languages else None
         if not self.languages:
-            raise InputError(f"{which}={asked!r}: this model has no languages to choose from")
-        if asked not in self.languages:
-            known = ", ".join(sorted(self.languages))
-            raise InputError(f"{which}={asked!r} is not one of: {known}")
-        return asked
+            raise InputError(f"{option}={choice!r}: this model has no languages to choose from")
+        if choice not in self.languages:
+            allowed = ", ".join(sorted(self.languages))
+            raise InputError(f"{option}={choice!r} is not one of: {allowed}")
+        return choice
 
     def cut(
         self,
@@ -128,7 +125,7 @@ class HubTokenizer:
         src_lang: str | None = None,
         tgt_lang: str | None = None,
     ) -> TokenizedText:
-        """Tokenize a source sentence, or with `target` a text in the target language.
+        """Tokenize a sentence in the source language, or a target.
 
         Raises: `InputError` if it is blank or longer than `most` tokens.
         """
@@ -141,29 +138,28 @@ class HubTokenizer:
             raise InputError(
                 f"the {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed"
             )
-        text = text.encode(errors="ignore").decode()  # lone surrogates are no text
+        text = text.encode(errors="ignore").decode()  # removes lone surrogates
         if not clean(text):
             raise InputError(f"the {what} is blank; type at least one character")
         if target and not self.fits[1]:
             raise InputError(
-                f"this model's tokenizer has {self._n_known:,} pieces, which are the encoder's; "
-                f"the decoder's vocabulary of {self.sizes[1]:,} has no table, so a target cannot "
-                "be given"
+                f"this model's tokenizer has {self._n_pieces:,} pieces for its encoder; the "
+                f"decoder's vocabulary of {self.sizes[1]:,} has no table, so a target cannot be "
+                "given"
             )
-        asked = {"text_target": text} if target else {"text": text}
-        fast = bool(getattr(self._tokenizer, "is_fast", False))
+        arguments = {"text_target": text} if target else {"text": text}
         with self._lock, self._reading(target=target):
             for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
                 if language is not None:
                     setattr(self._tokenizer, name, language)
-            # Nothing is truncated silently, whatever the tokenizer's files say.
-            found = self._tokenizer(
-                **asked, truncation=False, padding=False, return_offsets_mapping=fast
+            # Nothing is truncated silently, even if the tokenizer's files ask for it.
+            encoding = self._tokenizer(
+                **arguments, truncation=False, padding=False, return_offsets_mapping=self._fast
             )
-            # Ids of unknown pieces have lost the marks of words.
-            losing = not fast and self.style in ("word_end", "joined")
-            cut = self._tokenizer.tokenize(text) if losing else []
-        ids = tuple(found["input_ids"])
+            # Ids of unknown pieces lack the marks of words.
+            unmarked = not self._fast and self.style in ("word_end", "joined")
+            names = self._tokenizer.tokenize(text) if unmarked else []
+        ids = tuple(encoding["input_ids"])
         if len(ids) > most:
             raise InputError(
                 f"the {what} has {len(ids):,} tokens (special ones included); "
@@ -173,49 +169,49 @@ class HubTokenizer:
         beyond = next((index for index in ids if index >= size), None)
         if beyond is not None:
             raise InputError(
-                f"the {what} has the token {beyond}, but the model knows 0 to "
-                f"{size - 1}: the tokenizer does not match it"
+                f"the {what} has the token {beyond}, but the model's ids are 0 to {size - 1}: "
+                "the tokenizer does not match the model"
             )
         starts = None
-        if fast:  # where words start
-            starts = [at == 0 or text[at - 1].isspace() for at, _ in found["offset_mapping"]]
-        elif losing:
-            whole = {str(each) for each in self._added.values()}
-            alone = {at for at, piece in enumerate(cut) if piece in whole}
-            begun = [piece.startswith(START) for piece in marked(cut, self.style, special=alone)]
-            before = next(
-                (at for at, each in enumerate(ids) if each not in self._source_special), 0
-            )
+        if self._fast:
+            starts = [at == 0 or text[at - 1].isspace() for at, _ in encoding["offset_mapping"]]
+        elif unmarked:
+            whole = {str(token) for token in self._added.values()}
+            alone = {at for at, name in enumerate(names) if name in whole}
+            begun = [piece.startswith(START) for piece in marked(names, self.style, special=alone)]
+            special = self._special[0]
+            before = next((at for at, token in enumerate(ids) if token not in special), 0)
             starts = [*[True] * before, *begun, *[True] * len(ids)][: len(ids)]
-        return TokenizedText(
-            text=clean(text),
-            ids=ids,
-            pieces=self.shown(ids, source=not target, starts=starts, text=text),
-            unknown=tuple(at for at, each in enumerate(ids) if each == self.unknown_id),
-            special=self.special(ids, source=not target),
-        )
+        pieces = self.shown(ids, side=int(target), starts=starts, text=text)
+        return self._tokenized(ids, pieces, int(target), clean(text))
 
-    def given(self, ids: Iterable[Any], most: int, *, target: bool = False) -> TokenizedText:
-        """Return a text given as token ids, special ones included, as in a trace."""
-        pad, eos = (getattr(self._tokenizer, f"{each}_token_id", None) for each in ("pad", "eos"))
+    def of_ids(self, ids: Iterable[Any], most: int, *, target: bool = False) -> TokenizedText:
+        """Return the text of token ids, including special tokens, as in a trace."""
+        pad, eos = (getattr(self._tokenizer, f"{name}_token_id", None) for name in ("pad", "eos"))
         what, size = "target" if target else "source", self.sizes[target]
-        read = tuple(whole_ids(what, ids, None if pad == eos else pad))
-        if not 0 < len(read) <= most:
-            raise InputError(f"the {what} has {len(read):,} tokens; allowed are 1 to {most}")
-        for each in read:
-            if not 0 <= each < size:
-                raise InputError(f"{what} token {each} cannot be used; allowed are 0 to {size - 1}")
-        pieces = self.shown(read, source=not target)
-        special = self.special(read, source=not target)
-        words = (piece for at, piece in enumerate(pieces) if at not in special)
-        return TokenizedText(
-            "".join(words).replace(START, " ").strip(), read, pieces,
-            tuple(at for at, each in enumerate(read) if each == self.unknown_id), special,
-        )  # fmt: skip
+        tokens = tuple(whole_ids(what, ids, None if pad == eos else pad))
+        if not 0 < len(tokens) <= most:
+            raise InputError(f"the {what} has {len(tokens):,} tokens; allowed are 1 to {most}")
+        for token in tokens:
+            if not 0 <= token < size:
+                raise InputError(
+                    f"{what} token {token} cannot be used; allowed are 0 to {size - 1}"
+                )
+        return self._tokenized(tokens, self.shown(tokens, side=int(target)), int(target))
+
+    def _tokenized(
+        self, ids: tuple[int, ...], pieces: tuple[str, ...], side: int, text: str | None = None
+    ) -> TokenizedText:
+        special = self.special(ids, side)
+        if text is None:
+            words = (piece for at, piece in enumerate(pieces) if at not in special)
+            text = "".join(words).replace(START, " ").strip()
+        unknown = tuple(at for at, token in enumerate(ids) if token == self.unknown_id)
+        return TokenizedText(text, ids, pieces, unknown, special)
 
     @contextmanager
     def _reading(self, *, target: bool) -> Iterator[None]:
-        """Have FSMT's tokenizer, which only reads sources, read a target."""
+        """Make FSMT's tokenizer, which only reads sources, read a target."""
         tokenizer = self._tokenizer
         if not target or self.tables is None or hasattr(tokenizer, "target_encoder"):
             yield
@@ -228,17 +224,16 @@ class HubTokenizer:
         finally:
             tokenizer.encoder, tokenizer.src_lang = own
 
-    def special(self, ids: Sequence[int], *, source: bool = False) -> tuple[int, ...]:
+    def special(self, ids: Sequence[int], side: int = 1) -> tuple[int, ...]:
         """Return the positions of special tokens."""
-        special = self.special_ids | self._source_special if source else self.special_ids
-        return tuple(at for at, each in enumerate(ids) if each in special)
+        return tuple(at for at, token in enumerate(ids) if token in self._special[side])
 
     def shown(
         self,
         ids: Sequence[int],
         after: int | None = None,
         *,
-        source: bool = False,
+        side: int = 1,
         starts: Sequence[bool] | None = None,
         text: str = "",
     ) -> tuple[str, ...]:
@@ -246,55 +241,53 @@ class HubTokenizer:
 
         Args:
             after: id of the token before the first, if any.
-            source: the ids belong to the source vocabulary.
-            starts: whether a word starts at each, if known from the text.
-            text: which they are, if known.
+            starts: True at tokens that start a word, if the text tells.
+            text: text of the tokens, if known.
         """
-        names, special = self._names(ids, source=source), self.special(ids, source=source)
+        names, special = self._names(ids, side), self.special(ids, side)
         alone = {*self._added} - {self.unknown_id}
-        added = [at for at, each in enumerate(ids) if each in alone and at not in special]
+        added = [at for at, token in enumerate(ids) if token in alone and at not in special]
         before = None
-        if after is not None and not self.special((after,), source=source):
-            before = self._names([after], source=source)[0]
-        style = self.style if self.fits[0 if source else 1] else "plain"
+        if after is not None and not self.special((after,), side):
+            before = self._names([after], side)[0]
+        style = self.style if self.fits[side] else "plain"
         pieces = [*marked(names, style, special={*special, *added}, starts=starts, after=before)]
         end = 0
-        for at in added:  # a separate word, unless the text runs on
+        for at in added:  # a separate word, unless the text continues without a space
             begin = text.find(names[at], end)
             end = max(begin, 0) + len(names[at])
-            marks = at > 0 and pieces[at - 1] == START  # a piece of its own
+            marks = at > 0 and pieces[at - 1] == START  # the mark is a piece of its own
             if not marks and (begin < 1 or text[begin - 1].isspace()):
                 pieces[at] = START + pieces[at]
         return tuple(pieces)
 
-    def _names(self, ids: Sequence[int], *, source: bool = False) -> list[str]:
-        """Return the vocabulary's names of tokens; ids without one are named by their number."""
-        if not self.fits[0 if source else 1]:
+    def _names(self, ids: Sequence[int], side: int) -> list[str]:
+        """Return the vocabulary's names of tokens, or `<id>` for ids without a name."""
+        if not self.fits[side]:
             return [f"<{index}>" for index in ids]
         if self.tables is not None:
-            table = self.tables[0 if source else 1]
-            found = [str(table.get(index, self._added.get(index, ""))) for index in ids]
+            table = self.tables[side]
+            names = [str(table.get(index, self._added.get(index, ""))) for index in ids]
         else:
             with self._lock:
                 try:
-                    found = self._tokenizer.convert_ids_to_tokens(list(ids))
+                    names = self._tokenizer.convert_ids_to_tokens(list(ids))
                 except (IndexError, KeyError):  # a model may have more rows than the vocabulary
-                    found = [""] * len(ids)
+                    names = [""] * len(ids)
         # Tokenizers in Python call ids without a piece unknown.
-        fast = getattr(self._tokenizer, "is_fast", False)
-        missing = None if fast else getattr(self._tokenizer, "unk_token", None)
+        missing = None if self._fast else getattr(self._tokenizer, "unk_token", None)
         return [
             name if name and (name != missing or index == self.unknown_id) else f"<{index}>"
-            for index, name in zip(ids, found, strict=True)
+            for index, name in zip(ids, names, strict=True)
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of generated ids, without special tokens."""
         if not self.fits[1]:
-            return " ".join(self._names(ids))
-        known = [each for each in ids if each not in self.special_ids and each < self._n_known]
+            return " ".join(self._names(ids, 1))
+        text = [token for token in ids if token not in self._special[1] and token < self._n_pieces]
         with self._lock:
-            return str(self._tokenizer.decode(known, skip_special_tokens=True)).strip()
+            return str(self._tokenizer.decode(text, skip_special_tokens=True)).strip()
 
 
 def read_tokenizer(
@@ -306,20 +299,19 @@ def read_tokenizer(
 ) -> HubTokenizer:
     """Read the tokenizer in a model's folder.
 
-    The library gets copies of the tokenizer's own files; names of other files are removed from the
-    settings.
+    The library reads copies of the tokenizer's own files, with settings that name no other file.
 
     Args:
-        values: the checked values of config.json.
+        values: checked values of config.json.
         config: the library's config.
         sizes, special: see `HubTokenizer`.
 
-    Raises: `CheckpointError` naming the file and what is wrong.
+    Raises: `CheckpointError` naming the bad file.
     """
     transformers = library(folder)
     with tempfile.TemporaryDirectory(prefix="headlight-tokenizer-") as copied:
-        copies = Path(copied)
-        names = sorted(each.name for each in folder.iterdir() if each.suffix in SUFFIXES)
+        copies, left = Path(copied), MAX_SMALL_FILE
+        names = sorted(path.name for path in folder.iterdir() if path.suffix in SUFFIXES)
         for name in names:
             if name in (CONFIG, GENERATION, "adapter_config.json") or name.endswith(INDEX):
                 continue
@@ -327,7 +319,9 @@ def read_tokenizer(
                 settings = _settings(folder / name)
                 (copies / name).write_text(json.dumps(settings), encoding="utf-8")
             else:
-                (copies / name).write_bytes(read_small(folder / name))
+                data = read_small(folder / name, left)
+                left -= len(data)
+                (copies / name).write_bytes(_checked(folder / name, data))
         if not any(copies.iterdir()):
             raise CheckpointError(f"{folder}: the tokenizer's files are missing")
         (copies / CONFIG).write_text(json.dumps(dict(values)), encoding="utf-8")
@@ -344,34 +338,49 @@ def read_tokenizer(
     return checked_tokenizer(str(folder), tokenizer, sizes, special)
 
 
+def _checked(path: Path, data: bytes) -> bytes:
+    """Return a tokenizer file's data within the limits. Raises `CheckpointError` naming it."""
+    try:
+        if path.suffix in (".model", ".spm"):
+            return checked_sentencepiece(data)
+        if path.name.startswith("tokenizer.") and path.suffix == ".json":
+            check_tokenizer_json(data)
+        return data
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path}: the tokenizer cannot be read ({error})") from None
+
+
 def checked_tokenizer(
     where: str, tokenizer: Any, sizes: tuple[int, int], special: Sequence[int]
 ) -> HubTokenizer:
-    """Wrap one of the library's tokenizers. Raises `CheckpointError` if it is another model's."""
+    """Wrap one of the library's tokenizers. Raises `CheckpointError` if its size does not fit."""
     if not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise InputError(f"not a tokenizer of the transformers library: {tokenizer!r:.80}")
-    found = HubTokenizer(tokenizer, sizes, special)
+    try:
+        check_pieces(tokenizer.get_vocab())
+    except ValueError as error:
+        raise CheckpointError(f"{where}: the tokenizer has {error}") from None
+    wrapped = HubTokenizer(tokenizer, sizes, special)
     n_pieces = int(tokenizer.vocab_size)
-    counts = tuple(map(len, found.tables)) if found.tables else (n_pieces, n_pieces)
-    for side, size, count, fits in zip(
-        ("source", "target"), sizes, counts, found.fits, strict=True
-    ):
+    counts = tuple(map(len, wrapped.tables)) if wrapped.tables else (n_pieces, n_pieces)
+    sides = zip(("source", "target"), sizes, counts, wrapped.fits, strict=True)
+    for side, size, count, fits in sides:
         if (fits and count > size) or (side == "source" and not fits):
             raise CheckpointError(
                 f"{where}: the tokenizer has {count:,} pieces, "
                 f"but the model's {side} vocabulary has {size:,}"
             )
-    return found
+    return wrapped
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Return tokenizer_config.json without names of files, which have standard names."""
+    """Return tokenizer_config.json without file names, which are standard."""
     values = json_object(path, MAX_TABLE)
     if values.get("auto_map"):
         raise CheckpointError(f"{path}: auto_map asks for the model's own code, which is never run")
-    dropped = ("name_or_path", "_commit_hash", "chat_template", "vocab", "merges")
+    ignored = ("name_or_path", "_commit_hash", "chat_template", "vocab", "merges")
     return {
         key: value
         for key, value in values.items()
-        if not (key in dropped or (key.endswith(("_file", "_spm")) and isinstance(value, str)))
+        if not (key in ignored or (key.endswith(("_file", "_spm")) and isinstance(value, str)))
     }

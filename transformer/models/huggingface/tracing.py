@@ -1,26 +1,121 @@
-"""Runs a model of the `transformers` library: finds or follows a text, and records a pass."""
+"""Traces of a model of the `transformers` library: a search or a target, then one pass."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from transformer.errors import CheckpointError, InputError
+from transformer.files.safe import one_line
 from transformer.models.huggingface.building import Family
-from transformer.models.huggingface.generate import Generation, Search, generate
-from transformer.models.huggingface.passes import PassOutput, check_memory, run
+from transformer.models.huggingface.generate import Generation, generate
 from transformer.models.huggingface.tokenizer import HubTokenizer, TokenizedText
-from transformer.search.inputs import checked_whole
+from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
-from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions
+from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions, to_array
 from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats, Report, map_sizes
+
+#: Largest deviation of a row's sum from 1.
+ROW_TOLERANCE = 1e-3
+#: Memory limit of a trace.
+MAX_TRACE_BYTES = 2 * 2**30
+
+#: Map names in the library's output.
+OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
+    "encoder_decoder": {
+        "encoder_self": "encoder_attentions",
+        "decoder_self": "decoder_attentions",
+        "cross": "cross_attentions",
+    },
+    "decoder": {"decoder_self": "attentions"},
+    "encoder": {"encoder_self": "attentions"},
+}
+KINDS = {family: tuple(outputs) for family, outputs in OUTPUTS.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class PassOutput:
+    """The output of one pass."""
+
+    maps: dict[AttentionKind, Floats]  # by kind, [L, H, queries, keys]
+    logits: Tensor | None  # [T, V] on the model's device, or None without a decoder
+
+
+def run(
+    model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
+) -> PassOutput:
+    """Run one pass over a source and a target, either of them empty, and return every map.
+
+    Raises: `CheckpointError` unless the model returns maps whose rows sum to 1.
+    """
+    ids = torch.tensor([list(src or tgt)], device=model.device)
+    inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if family == "encoder_decoder":
+        inputs["decoder_input_ids"] = torch.tensor([list(tgt)], device=model.device)
+    if family != "encoder":
+        inputs["use_cache"] = False
+    try:
+        output = model(**inputs, output_attentions=True, return_dict=True)
+    except Exception as error:  # noqa: BLE001 - the library may raise anything
+        raise CheckpointError(f"{name}: the model cannot be run ({one_line(error)})") from None
+    sizes = map_sizes(len(src), len(tgt))
+    maps = {
+        kind: _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
+        for kind, attribute in OUTPUTS[family].items()
+    }
+    logits = None if family == "encoder" else output.logits[0].float()
+    return PassOutput(maps, logits)
+
+
+def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:
+    """Return the maps of one sentence, [L, H, queries, keys], checked."""
+    what = kind.replace("_", " ")
+    if not layers or any(layer is None for layer in layers):
+        raise CheckpointError(f"{name}: the library gives no {what} attention for this model")
+    shapes = [tuple(getattr(layer, "shape", ())) for layer in layers]
+    if len(set(shapes)) > 1 or shapes[0][:1] + shapes[0][2:] != (1, n_queries, n_keys):
+        odd = next((shape for shape in shapes if shape[2:] != (n_queries, n_keys)), shapes[-1])
+        raise CheckpointError(
+            f"{name}: {what} attention of shape {list(odd)} is not a map of {n_queries} queries "
+            f"and {n_keys} keys for each head, the same number of heads in every layer"
+        )
+    maps = to_array(torch.cat(list(layers)))
+    if not np.isfinite(maps).all() or np.abs(maps.sum(-1) - 1).max() > ROW_TOLERANCE:
+        raise CheckpointError(
+            f"{name}: rows of {what} attention do not sum to 1 (of ProphetNet, the transformers "
+            "library returns the scores before the softmax), so they cannot be shown as weights"
+        )
+    if kind == "decoder_self" and np.triu(maps, 1).any():
+        raise CheckpointError(
+            f"{name}: {what} attention has weight on later tokens, so this is not a decoder"
+        )
+    return maps
+
+
+def position_limits(model: Any) -> Iterator[int]:
+    """Yield limits on positions, from the config and learned position tables."""
+    declared = getattr(model.config, "max_position_embeddings", None)
+    if type(declared) is int and declared > 0:
+        yield declared
+    for name, module in model.named_modules():
+        table = name.rpartition(".")[2] in ("embed_positions", "position_embeddings", "wpe")
+        if table and isinstance(module, torch.nn.Embedding):
+            # RoBERTa counts positions from the id after padding, BART and OPT from 2.
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            offset = getattr(module, "offset", first)
+            yield module.num_embeddings - (offset if type(offset) is int else first)
 
 
 class Tracing:
-    """The part of `transformer.models.huggingface.model.HuggingFaceModel` that runs the model."""
+    """Run the model of a `transformer.models.huggingface.model.HuggingFaceModel`."""
 
     family: Family
     name: str
@@ -29,55 +124,57 @@ class Tracing:
     _model: Any
     _text: HubTokenizer
     _generation: Generation
-    _output: PassOutput  # of any pass, for the model's depths and heads
+    _output: PassOutput  # of any pass, for depths and heads
 
     def _probe(self) -> PassOutput:
-        """Run a first pass, so that a model without usable maps is refused when opened."""
-        with torch.inference_mode():
-            try:
-                ids = self._text.cut("a", self.max_tokens).ids
-            except InputError as error:
-                raise CheckpointError(f"{self.path or self.name}: {error}") from None
+        """Run a first pass, so that opening a model without usable maps fails."""
+        try:
+            ids = self._text.cut("a", self.max_tokens).ids
             if not ids:
-                raise CheckpointError(
-                    f"{self.path or self.name}: the tokenizer makes nothing of 'a'"
-                )
-            if self.family == "encoder_decoder":
-                assert self._generation.start is not None
-                return self._run(ids, (self._generation.start,))
-            return self._run(ids, ()) if self.family == "encoder" else self._run((), ids)
+                raise InputError("the tokenizer makes nothing of 'a'")
+        except InputError as error:
+            raise CheckpointError(f"{self.path or self.name}: {error}") from None
+        with torch.inference_mode():
+            if self.family == "decoder":
+                return self._run((), ids)
+            start = self._generation.start
+            return self._run(ids, () if start is None else (start,))
 
     def _run(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> PassOutput:
         return run(self._model, self.family, self.name, src, tgt)
 
     def _check_memory(self, n_src: int, n_tgt: int) -> None:
-        check_memory(self._output, n_src, n_tgt, self._text.sizes[1])
+        """Raise `InputError` for a trace that could exceed `MAX_TRACE_BYTES`."""
+        sizes, numbers = map_sizes(n_src, n_tgt), n_tgt * self._text.sizes[1]
+        for kind, maps in self._output.maps.items():
+            numbers += maps[:, :, 0, 0].size * math.prod(sizes[kind])
+        if 4 * numbers > MAX_TRACE_BYTES:
+            raise InputError(
+                f"the maps of {n_src} source and {n_tgt} target tokens could take "
+                f"{4 * numbers / 2**30:.1f} GiB; at most {MAX_TRACE_BYTES / 2**30:g} GiB are "
+                "allowed, so take a shorter sentence"
+            )
 
     def _continue(
-        self, source: TokenizedText, new_tokens: int, search: Search, top_k: int
+        self,
+        source: TokenizedText,
+        new_tokens: int,
+        generation: Generation,
+        progress: Report | None,
+        top_k: int,
     ) -> Trace:
-        """Trace a decoder-only model, which may first continue the text."""
+        """Trace a decoder-only model after it has continued the text, if asked to."""
         ids = source.ids
-        if new_tokens != 0:
-            new_tokens = checked_whole("new_tokens", new_tokens)
-        if len(ids) + new_tokens > self.max_tokens:
-            raise InputError(
-                f"new_tokens {new_tokens} after {len(ids)} is too long; "
-                f"at most {self.max_tokens} tokens are allowed in all"
-            )
+        if new_tokens:
+            new_tokens = checked_new_tokens(new_tokens, len(ids), self.max_tokens)
         self._check_memory(0, len(ids) + new_tokens)
         if new_tokens:
-            ids += self._generate(self._generation, ids, new_tokens, search)
-        trace = self._recorded(
-            TokenizedText(source.text, (), (), (), ()),
-            ids,
-            ids[1:],
-            top_k,
-            text=self._text.decode(ids),
-            forced=not new_tokens,
-            n_forced=len(source.ids) - 1,
-        )
-        n = len(source.ids)  # of these the text says where words start
+            ids += self._generate(generation, ids, new_tokens, progress)
+        trace = self._record(
+            TokenizedText(source.text, (), (), (), ()), ids, ids[1:], top_k,
+            text=self._text.decode(ids), forced=not new_tokens, n_forced=len(source.ids) - 1,
+        )  # fmt: skip
+        n = len(source.ids)  # pieces of the text mark where words start
         return replace(
             trace,
             tgt_tokens=(*source.pieces, *trace.tgt_tokens[n:]),
@@ -90,10 +187,10 @@ class Tracing:
         target: str | Ids | None,
         max_length: int | None,
         tgt_lang: str | None,
-        search: Search,
+        generation: Generation,
+        progress: Report | None,
         top_k: int,
     ) -> Trace:
-        generation = self._generation
         if tgt_lang is not None:  # its token is the first input or output
             token = self._text.languages[tgt_lang]
             sample = self._text.cut("a", self.max_tokens, target=True, tgt_lang=tgt_lang).ids
@@ -109,29 +206,23 @@ class Tracing:
                 limit = checked_whole("max_length", max_length)
             limit = min(limit, self.max_tokens)
             self._check_memory(len(source.ids), limit)
-            predicted = self._generate(generation, source.ids, limit, search)
+            predicted = self._generate(generation, source.ids, limit, progress)
         else:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
-        framed = int(first is not None and predicted[0] == first)
-        trace = self._recorded(
-            source,
-            (start, *predicted[:-1]),
-            predicted,
-            top_k,
-            alpha=search.alpha,
-            unscored=framed,
-            text=self._text.decode(predicted),
-            complete=predicted[-1] in self._generation.eos,
-            forced=target is not None,
-            n_forced=framed if target is None else len(predicted),
-        )
+        n_fixed = int(first is not None and predicted[0] == first)
+        trace = self._record(
+            source, (start, *predicted[:-1]), predicted, top_k,
+            alpha=generation.decoding.alpha, unscored=n_fixed, text=self._text.decode(predicted),
+            complete=predicted[-1] in generation.eos, forced=target is not None,
+            n_forced=n_fixed if target is None else len(predicted),
+        )  # fmt: skip
         if len(predicted) == limit and "forced_eos_token_id" in generation.rules:
             cut = trace.complete and int(trace.top_ids[-1, 0]) not in generation.eos
             trace = replace(trace, complete=trace.complete and not cut, forced_end=cut)
         return trace
 
-    def _recorded(
+    def _record(
         self,
         source: TokenizedText,
         tgt_ids: tuple[int, ...],
@@ -146,44 +237,37 @@ class Tracing:
 
         Args:
             source: the encoder's input; without tokens if there is no encoder.
-            tgt_ids, predicted: [T], the decoder's input, and the token that follows each; the
-                last may be left out, and is then the model's own.
+            tgt_ids: [T], the decoder's input.
+            predicted: [T], the tokens that follow; the last defaults to the most probable.
             alpha: the score is log P / T^alpha.
             unscored: number of first predictions that do not count in log P.
         """
-        output, found = self._run(source.ids, tgt_ids), NO_PREDICTIONS
+        output, steps = self._run(source.ids, tgt_ids), NO_PREDICTIONS
         if output.logits is not None:
             own = [int(output.logits[-1].argmax())] if len(predicted) < len(tgt_ids) else []
-            found = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
+            steps = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
         return build_trace(
-            self._text,
-            output.maps,
-            tgt_ids,
-            found,
-            source=source.text,
-            src_tokens=source.pieces,
-            src_ids=source.ids,
-            src_unknown=source.unknown,
-            src_special=source.special,
+            self._text, output.maps, tgt_ids, steps,
+            source=source.text, src_tokens=source.pieces, src_ids=source.ids,
+            src_unknown=source.unknown, src_special=source.special,
             tgt_special=self._text.special(tgt_ids),
-            score=found.log_prob(unscored) / max(len(found.ids), 1) ** alpha,
-            **rest,
-        )
+            score=steps.log_prob(unscored) / max(len(steps.ids), 1) ** alpha, **rest,
+        )  # fmt: skip
 
     def _generate(
-        self, generation: Generation, ids: tuple[int, ...], new_tokens: int, search: Search
+        self, generation: Generation, ids: Sequence[int], new_tokens: int, progress: Report | None
     ) -> tuple[int, ...]:
         n_layers = len(self._output.maps["decoder_self"])
-        return generate(self._model, self.name, generation, ids, new_tokens, search, n_layers)
+        return generate(self._model, self.name, generation, ids, new_tokens, progress, n_layers)
 
     def _target_ids(
         self, target: str | Ids, tgt_lang: str | None, first: int | None
     ) -> tuple[int, ...]:
-        """Return the tokens of a given translation that the decoder predicts."""
+        """Return the target tokens that the decoder predicts."""
         if isinstance(target, str):
             ids = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang).ids
         else:
-            ids = self._text.given(target, self.max_tokens, target=True).ids
+            ids = self._text.of_ids(target, self.max_tokens, target=True).ids
         if tgt_lang is not None:
             if ids[-1] == self._text.languages[tgt_lang]:
                 ids = ids[:-1]

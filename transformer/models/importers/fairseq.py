@@ -1,12 +1,12 @@
 """Transformer checkpoints of fairseq.
 
-They hold a state dict, "model", and the settings of its training, "args" or "cfg". Beside the file
-are dict.LANG.txt for both languages and usually a SentencePiece model or a file of byte-pair
-merges, the latter for text tokenised by Moses.
+A checkpoint has a state dict, "model", and training settings, "args" or "cfg". Beside it are
+dict.LANG.txt for both languages and usually a SentencePiece model, or a file of byte-pair merges
+for text tokenised by Moses.
 
-Each difference from the paper is a setting of `ModelConfig`: sinusoids laid out as sines then
-cosines, the slowest of frequency exactly 1/10000, numbered from 2; biases on all projections; a
-decoder that starts from `</s>`.
+Every difference from the paper is a setting of `ModelConfig`: sinusoids laid out as sines then
+cosines, the slowest with a frequency of exactly 1/10000, numbered from 2; biases on all
+projections; a decoder that starts from `</s>`.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.types import Report
 
-#: The special tokens that every dictionary begins with, and their ids.
+#: Special tokens at the start of every dictionary, and their ids.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _, PAD, EOS, UNK = range(4)
 
-#: Settings whose values other than the default mean another architecture.
+#: Settings that change the architecture.
 OTHER_MODELS = (
     "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
     "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
@@ -59,9 +59,9 @@ OTHER_MODELS = (
     "decoder_xformers_att_config",
 )  # fmt: skip
 
-#: What may cut text into pieces.
+#: Supported segmentation.
 CUTTERS = ("sentencepiece", "subword_nmt", "fastbpe")
-#: Names of checkpoints, in order of preference.
+#: Checkpoint names, in order of preference.
 CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
 
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
@@ -69,14 +69,13 @@ SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj")
-#: Norms of a layer by their numbers in old versions.
+#: Layer norms in the order of their numbers in old versions.
 NUMBERED = {
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
 POSITIONS = dict(zip(POSITION_TABLES, (("encoder", "source"), ("decoder", "target")), strict=True))
-#: Version numbers, sinusoids, which are computed here, and buffers in which version 0.12 keeps
-#: copies of the encoder's weights.
+#: Version numbers, sinusoids (computed here), and copies of encoder weights in version 0.12.
 IGNORED = (
     r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
     r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
@@ -88,22 +87,22 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
 
     Args:
         folder: the model's folder, or its checkpoint file with the other files beside it.
-        moses: whether the text was tokenised by Moses; default: as recorded in the checkpoint, or
-            else only with byte-pair merges.
+        moses: True if Moses tokenised the text; default: the checkpoint's setting, or True with
+            byte-pair merges if it has no such setting.
     """
     path, *others = find_checkpoints(folder, CHECKPOINTS, "*.pt")
     if others:
-        several = ", ".join(each.name for each in (path, *others[:3]))
+        several = ", ".join(other.name for other in (path, *others[:3]))
         raise CheckpointError(f"{folder}: several checkpoints ({several}); name the file to import")
     stored, content = read_content(path, "fairseq")
     settings = settings_of(path, content)
-    for each in ("task", "arch"):
-        given = settings.text(each) or ""
-        one = (
-            "a translator of one pair of languages; M2M100, NLLB and mBART open as models of the "
-            "transformers library, after its own conversion"
-        )
-        settings.check(each, not re.search("multilingual|multi_simple", given), one)
+    pair = (
+        "a translator of one pair of languages; M2M100, NLLB and mBART open as models of the "
+        "transformers library, after its own conversion"
+    )
+    for name in ("task", "arch"):
+        value = settings.text(name) or ""
+        settings.check(name, not re.search("multilingual|multi_simple", value), pair)
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
@@ -117,7 +116,7 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
             )
     layout, computed = layout_of(config), dict[str, Tensor]()
     for table, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
-        if not settings.flag(f"{stack}_learned_pos"):  # the other stack's are sinusoids
+        if not settings.flag(f"{stack}_learned_pos"):  # this stack has sinusoids
             even = config.d_model % 2 == 0
             settings.check("encoder_embed_dim", even, "even, which sinusoids need")
             computed[table] = sinusoids(config)
@@ -125,33 +124,41 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
         name: _aliases(name, settings, config) for name in layout.stored if name not in computed
     }
     state, dtype = gather(
-        stored, layout.shapes, names, ignored=IGNORED, said_by="its configuration", report=report
+        stored, layout.shapes, names, ignored=IGNORED, origin="its configuration", report=report
     )
-    tokenizer = tokenizer_of(*sides, config)
-    return Imported(config, state | computed, tokenizer, dtype, _notes(config, sides[0]))
+    source, moses_language = sides[0], sides[0].preparation.moses
+    cut = (
+        f"SentencePiece ({code(source.model.name)})" if source.model is not None else
+        f"byte-pair merges ({code(source.codes.name)})" if source.codes is not None else
+        "spaces alone: it must be typed as the vocabulary spells it"
+    )  # fmt: skip
+    after = f", after the Moses tokenizer for `{moses_language}`" if moses_language else ""
+    tokenizer, notes = tokenizer_of(*sides, config), f"Text is split by {cut}{after}."
+    return Imported(config, state | computed, tokenizer, dtype, notes)
 
 
 def settings_of(path: Path, content: dict[str, Any]) -> Settings:
-    """Return the settings of model and task side by side, whichever version wrote them.
+    """Return the settings of model and task side by side, for every version.
 
-    Versions up to 0.9 have one namespace "args". Later ones have groups in "cfg", of which the
-    model's is a namespace or has its own groups for encoder and decoder.
+    Versions up to 0.9 have one namespace "args". Later versions have groups in "cfg"; the model's
+    group is a namespace or has groups for encoder and decoder.
     """
     groups = plain(content.get("cfg"))
     values: dict[str, Any] = {}
     if groups:
         for name in ("task", "model"):
             for key, value in plain(groups.get(name)).items():
-                if key in ("encoder", "decoder", "quant_noise"):
-                    values |= {f"{key}_{each}": given for each, given in plain(value).items()}
-                else:
-                    values[key] = value
+                inner = key in ("encoder", "decoder", "quant_noise")
+                values |= (
+                    {f"{key}_{part}": setting for part, setting in plain(value).items()}
+                    if inner else {key: value}
+                )  # fmt: skip
         for name in ("bpe", "tokenizer", "task"):
             group = plain(groups.get(name))
             values = {**group, **values}
             values[name] = group.get("_name", group.get(name)) if group else groups.get(name)
     values = plain(content.get("args")) | values
-    # An unresolved reference stands for the default.
+    # An unresolved reference means the default.
     values = {k: v for k, v in values.items() if not (isinstance(v, str) and v.startswith("${"))}
     if not values:
         raise CheckpointError(f"{path}: has no settings of a model ('cfg' or 'args')")
@@ -161,7 +168,7 @@ def settings_of(path: Path, content: dict[str, Any]) -> Settings:
 def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig:
     """Return the model's config. Raises `CheckpointError`, one line.
 
-    Args: n_source, n_target: sizes of the dictionaries.
+    Args: n_source, n_target: dictionary sizes.
     """
     settings.refuse(*OTHER_MODELS)
     width = settings.whole("encoder_embed_dim", 512)
@@ -209,7 +216,7 @@ def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig
 
 
 def max_positions(settings: Settings, side: str) -> int:
-    """Return the longest source or target that the model has positions for."""
+    """Return the number of source or target positions."""
     name = f"max_{side}_positions"
     return 1024 if settings.values.get(name) is None else settings.whole(name)
 
@@ -217,7 +224,7 @@ def max_positions(settings: Settings, side: str) -> int:
 def read_sides(
     folder: Path, settings: Settings, moses: bool | None = None
 ) -> tuple[Segmenter, Segmenter]:
-    """Read how each side's text is segmented: its dictionary, and a model or merges."""
+    """Read the segmentation of both sides: a dictionary, and a model or merges."""
     languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
     cutter, recorded = settings.text("bpe"), settings.text("tokenizer")
     settings.check("bpe", cutter in (None, *CUTTERS), f"one of: {', '.join(CUTTERS)}")
@@ -240,13 +247,13 @@ def read_sides(
                 )
             model, codes = (model, None) if cutter == "sentencepiece" else (None, codes)
         if cutter is not None and (model if cutter == "sentencepiece" else codes) is None:
-            wanted = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
-            raise CheckpointError(f"{folder}: bpe={cutter!r} needs its file of {wanted}")
-        # Checkpoints rarely record how text was prepared; merges without Moses are rare.
+            file = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
+            raise CheckpointError(f"{folder}: bpe={cutter!r} needs {file}")
+        # Checkpoints rarely record the preparation; merges without Moses are rare.
         apart = codes is not None if moses is None else moses
-        spoken = language if LANGUAGE.fullmatch(language) else "en"
+        rules = language if LANGUAGE.fullmatch(language) else "en"
         preparation = Preparation(
-            moses=spoken if apart else None,
+            moses=rules if apart else None,
             dash_splits=apart and not settings.flag("moses_no_dash_splits"),
             escape=not (apart and settings.flag("moses_no_escape")),
         )
@@ -258,24 +265,25 @@ def read_sides(
 def _language(settings: Settings, name: str) -> str:
     language = settings.text(name) or ""
     # It becomes part of file names.
-    settings.check(name, all(each.isalnum() or each in "_-" for each in language), "a language")
+    settings.check(name, re.fullmatch(r"[\w-]*", language) is not None, "a language")
     return language
 
 
 def _only(folder: Path, pattern: str) -> Path | None:
-    found = list(folder.glob(pattern))
-    return found[0] if len(found) == 1 else None
+    paths = list(folder.glob(pattern))
+    return paths[0] if len(paths) == 1 else None
 
 
 def read_dictionary(path: Path) -> tuple[str, ...]:
-    """Return the pieces in order of their ids: the special ones, then one a line with its count."""
+    """Return the pieces in order of their ids. Every line has a piece and its count."""
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     pieces = list(SPECIAL)
     for number, line in enumerate(lines, 1):
         piece, _, count = line.rstrip().rpartition(" ")
         if not piece or not count.removeprefix("-").isdigit():
-            what = f"line {number:,} is not a piece and its count: {line!r:.80}"
-            raise CheckpointError(f"{path}: {what}")
+            raise CheckpointError(
+                f"{path}: line {number:,} is not a piece and its count: {line!r:.80}"
+            )
         pieces.append(piece)
     if len(set(pieces)) != len(pieces):
         raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
@@ -291,30 +299,13 @@ def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
         last = PAD + 1 + max_positions(settings, side)
         return [Alias(f"{stack}.embed_positions.weight", PAD + 1, last)]
     theirs = renamed(name, LAYER_PARTS)
-    found = [Alias(theirs)]
+    aliases = [Alias(theirs)]
     # Old versions store a third of one projection, or number their norms.
     block, part, ending = ["", "", *theirs.rsplit(".", 2)][-3:]
     if part in PROJECTIONS:
         rows = layout_of(config).shapes[name][0]
-        found.append(Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows))
+        aliases.append(Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows))
     norms = NUMBERED[name.partition(".")[0].removesuffix("_norm")]
     if part in norms:
-        found.append(Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
-    return found
-
-
-def _notes(config: ModelConfig, source: Segmenter) -> str:
-    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
-    positions = (
-        "learned positions" if config.positions == "learned" else
-        "sinusoids laid out as sines then cosines, numbered from 2, the slowest turning by 1/10000"
-    )  # fmt: skip
-    cut = (
-        f"SentencePiece ({code(source.model.name)})" if source.model is not None else
-        f"byte-pair merges ({code(source.codes.name)})" if source.codes is not None else
-        "spaces alone: it must be typed as the vocabulary spells it"
-    )  # fmt: skip
-    before = source.preparation.moses
-    moses = f", after the Moses tokenizer for `{before}`" if before else ""
-    return f"""{config.activation} in the feed-forward networks, layer normalisation {norm}, biases on all projections,
-{positions}, and a decoder that starts from `</s>`. Text is split by {cut}{moses}."""  # noqa: E501 - one line in the card
+        aliases.append(Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
+    return aliases

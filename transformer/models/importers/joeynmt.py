@@ -1,10 +1,10 @@
 """Transformer models of JoeyNMT.
 
-A model's folder holds config.yaml, checkpoints (*.ckpt) with the weights in "model_state",
-src_vocab.txt and trg_vocab.txt with a piece on each line, and SentencePiece models or files of
-merges. The paths in config.yaml are those of the training machine, so only file names count.
+A folder has config.yaml, checkpoints (*.ckpt) with the weights in "model_state", src_vocab.txt and
+trg_vocab.txt with a piece on each line, and SentencePiece models or merge files. Paths in
+config.yaml belong to the training machine, so only file names count.
 
-Each difference from the paper is a setting of `ModelConfig`: often layer normalisation before
+Every difference from the paper is a setting of `ModelConfig`: often layer normalisation before
 sub-layers, biases on all projections, an epsilon of 1e-6.
 """
 
@@ -20,7 +20,7 @@ import yaml
 
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
-from transformer.config import ModelConfig, Tying
+from transformer.config import MAX_WHOLE, ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers.mapping import (
@@ -51,12 +51,12 @@ from transformer.text.tokenizer import TokenizerError
 from transformer.types import Report
 
 CONFIG = "config.yaml"
-#: Maximum size of a config in bytes; usual ones have a few kB, and YAML is slow to read.
+#: Maximum config size in bytes. Usual configs have a few kB, and YAML is slow to read.
 MAX_YAML = 128 * 1024
 #: Maximum number of values in a config, with aliases expanded.
 MAX_VALUES = 20_000
 
-#: Settings of decoding that have no effect here, with the values at which they never have one.
+#: Decoding settings without effect here, with the values at which they never have one.
 IDLE: dict[str, tuple[object, ...]] = {
     "max_output_length": (), "min_output_length": (0, 1), "repetition_penalty": (-1, 1),
     "no_repeat_ngram_size": (-1, 0), "generate_unk": (False,), "sampling": (False,),
@@ -64,10 +64,10 @@ IDLE: dict[str, tuple[object, ...]] = {
 
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
-#: Special tokens by the prefix of their settings: default id and text.
+#: Default ids and texts of special tokens, by the prefix of their settings.
 SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
 
-#: Settings for segmentation, and settings for training only.
+#: Segmentation settings, some only for training.
 CUTTING = frozenset({
     "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
     "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
@@ -76,7 +76,7 @@ CUTTING = frozenset({
 SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
 OUTPUT = "decoder.output_layer.weight"
 LAST_NORM = ("encoder.layer_norm.weight", "decoder.layer_norm.weight")
-#: Parts of a layer's tensor names here and there: in one stack, and in both.
+#: Parts of tensor names in a layer, here and there: of one stack, and of both.
 PARTS = {
     "encoder": {"around_self.norm": "layer_norm", "self_attention": "src_src_att"},
     "decoder": {
@@ -95,7 +95,7 @@ BOTH = {
     "w_v": "v_layer",
     "w_o": "output_layer",
 }
-#: Tables of sinusoids, kept if they differ from those computed here.
+#: Position tables, kept if they differ from the sinusoids computed here.
 TABLES = dict(zip(POSITION_TABLES, ("encoder.pe.pe", "decoder.pe.pe"), strict=True))
 
 
@@ -104,9 +104,9 @@ def read(folder: Path, report: Report | None = None) -> Imported:
 
     Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
     """
-    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
-    if others:  # the one of most steps
-        path = max((path, *others), key=lambda each: int(each.stem) if each.stem.isdecimal() else 0)
+    paths = find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
+    # Files are named by their number of steps.
+    path = max(paths, key=lambda path: int(path.stem) if path.stem.isdecimal() else 0)
     settings = read_settings(path.parent / CONFIG)
     sides = read_sides(settings)
     stored, _ = read_content(path, "joeynmt")
@@ -119,40 +119,53 @@ def read(folder: Path, report: Report | None = None) -> Imported:
             shape = stored.found[theirs][0]
             tables[ours] = (max(shape[1] if len(shape) == 3 else 1, 1), config.d_model)
     layout = layout_of(config)
-    names = {each: _aliases(each, config) for each in layout.stored}
-    names |= {each: [Alias(TABLES[each], leading=True)] for each in tables}
-    state, dtype = gather(stored, {**layout.shapes, **tables}, names, said_by=CONFIG, report=report)
-    # The library computes sinusoids in float32, so each angle is rounded relative to its size.
+    names = {name: _aliases(name, config) for name in layout.stored}
+    names |= {name: [Alias(TABLES[name], leading=True)] for name in tables}
+    state, dtype = gather(stored, {**layout.shapes, **tables}, names, origin=CONFIG, report=report)
+    # The library computes sinusoids in float32, so rounding grows with the angle.
     config = with_tables(config, state, lambda n: ROUNDING * torch.arange(2, n + 2)[:, None])
-    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
-    notes = (
-        f"{config.activation} in the feed-forward networks, layer normalisation {norm}, "
-        "biases on all projections."
-    )
-    testing = settings.within("testing")
-    return Imported(
-        config, state, tokenizer_of(*sides, config), dtype, notes, read_decoding(testing),
-        testing.unused(IDLE),
-    )  # fmt: skip
+    tokenizer, testing = tokenizer_of(*sides, config), settings.within("testing")
+    decoding, unused = read_decoding(testing), testing.unused(IDLE)
+    return Imported(config, state, tokenizer, dtype, decoding=decoding, unused=unused)
+
+
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """The safe loader, without merge keys (`<<`), which can double a mapping on every line."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise ValueError("merge keys (<<) are not supported; write the settings out")
 
 
 def read_settings(path: Path) -> Settings:
     """Read plain values from config.yaml. Raises `CheckpointError` naming the file."""
     text = read_text(path, MAX_YAML)
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        values = yaml.load(text, _PlainLoader)  # noqa: S506 - a safe loader
+    except Exception as error:  # noqa: BLE001 - values of a wrong form fail in many ways
         raise CheckpointError(f"{path}: not valid YAML: {one_line(error)}") from None
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected groups of settings")
-    _check_size(path, values)
+    # YAML aliases, which may be recursive, can expand to many values.
+    waiting, n_values = [values], 0
+    while waiting:
+        value: Any = waiting.pop()
+        n_values += 1
+        if n_values > MAX_VALUES:
+            raise CheckpointError(f"{path}: more than {MAX_VALUES:,} values")
+        if isinstance(value, int) and abs(value) >= MAX_WHOLE:
+            raise CheckpointError(f"{path}: an integer of more than 15 digits")
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set):
+            waiting += value
     return Settings(path, values)
 
 
 def read_decoding(testing: Settings) -> Decoding:
-    """Return the decoding in the group "testing", whose length penalty is the paper's.
+    """Return the decoding in the group "testing", with the paper's length penalty.
 
-    What it leaves out is the library's own: a beam of 1, no length penalty.
+    Defaults are the library's: a beam of 1, no length penalty.
     """
     beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
     alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
@@ -165,30 +178,16 @@ def read_decoding(testing: Settings) -> Decoding:
         )
 
 
-def _check_size(path: Path, values: Any) -> None:
-    """Refuse configs whose YAML aliases, which may be recursive, expand to too many values."""
-    waiting, seen = [values], 0
-    while waiting:
-        value = waiting.pop()
-        seen += 1
-        if seen > MAX_VALUES:
-            raise CheckpointError(f"{path}: more than {MAX_VALUES:,} values")
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list | tuple | set):
-            waiting += value
-
-
 def special_tokens(settings: Settings) -> dict[str, tuple[int, str]]:
     """Return id and text of "unk", "pad", "bos" and "eos"."""
-    given = settings.within("data", "special_symbols")
-    found = {}
-    for name, (index, text) in SPECIAL.items():
-        called = given.text(f"{name}_token", text)
-        found[name] = (given.whole(f"{name}_id", index, 0), called or text)
-    unlike = len({index for index, _ in found.values()}) == len(found)
-    given.check("pad_id", unlike, "different from the other special ids")
-    return found
+    group = settings.within("data", "special_symbols")
+    tokens = {
+        name: (group.whole(f"{name}_id", index, 0), group.text(f"{name}_token", text) or text)
+        for name, (index, text) in SPECIAL.items()
+    }
+    unlike = len({index for index, _ in tokens.values()}) == len(tokens)
+    group.check("pad_id", unlike, "different from the other special ids")
+    return tokens
 
 
 def read_config(
@@ -197,20 +196,22 @@ def read_config(
     """Return the model's config. Raises `CheckpointError`, one line.
 
     Args:
-        n_source, n_target: sizes of the vocabularies.
-        names: of the tensors, for what configs of old versions leave out.
+        n_source, n_target: vocabulary sizes.
+        names: tensor names, which tell what old configs leave out.
     """
     model = settings.within("model")
     encoder, decoder = stacks = model.within("encoder"), model.within("decoder")
-    vectors = [each.within("embeddings") for each in stacks]
+    vectors = [stack.within("embeddings") for stack in stacks]
     for stack, default in zip(stacks, ("recurrent", "transformer"), strict=True):
         stack.check("type", stack.text("type", default) == "transformer", "'transformer'")
         plain = stack.values.get("alpha", 1.0) == 1
         stack.check("alpha", plain, "1, a residual sum without weights")
     width = encoder.whole("hidden_size", 512)
-    for given, name in ((decoder, "hidden_size"), *((each, "embedding_dim") for each in vectors)):
-        if given.values.get(name) is not None:
-            given.check(name, given.whole(name) == width, f"model.encoder.hidden_size={width}")
+    for group, name in (
+        (decoder, "hidden_size"), *((vector, "embedding_dim") for vector in vectors)
+    ):  # fmt: skip
+        if group.values.get(name) is not None:
+            group.check(name, group.whole(name) == width, f"model.encoder.hidden_size={width}")
     activation = encoder.choice("activation", ACTIVATIONS, "relu")
     same = decoder.choice("activation", ACTIVATIONS, "relu") == activation
     decoder.check("activation", same, f"the encoder's {activation}")
@@ -245,7 +246,7 @@ def read_config(
 
 
 def _norm(encoder: Settings, decoder: Settings, names: Collection[str]) -> str:
-    """Return "pre" or "post". Before version 2 all were pre-norm, and no setting recorded it."""
+    """Return "pre" or "post". Before version 2, every model was pre-norm, without a setting."""
     placed = []
     for stack, last, default in zip((encoder, decoder), LAST_NORM, ("pre", "post"), strict=True):
         default = "pre" if last in names else default
@@ -263,18 +264,17 @@ def _aliases(name: str, config: ModelConfig) -> list[Alias]:
 
 
 def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:
-    """Read how each side's text is segmented. Raises `CheckpointError`, one line."""
+    """Read the segmentation of both sides. Raises `CheckpointError`, one line."""
     data, folder = settings.within("data"), settings.path.parent
     symbols, special = data.within("special_symbols"), special_tokens(settings)
     tags = symbols.values.get("lang_tags") or []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise data.error("special_symbols", "a group in which lang_tags is a list of texts")
-    first = [text for _, text in sorted(special.values())]
     separator = symbols.text("sep_token")
-    first += [separator] if separator else []
+    first = [text for _, text in sorted(special.values())] + [separator] * bool(separator)
     sides = []
     for part, file in zip(("src", "trg"), VOCABULARIES, strict=True):
-        # Before version 2 settings were not grouped by side, and text came segmented.
+        # Before version 2, settings were not grouped by side, and text came segmented.
         grouped = isinstance(data.values.get(part), dict)
         side = data.within(part) if grouped else data
         language = (side.text("lang") if grouped else data.text(part)) or ""
@@ -293,8 +293,8 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
     level = side.choice("level", ("word", "bpe", "char"), "word")
     kind = side.text("tokenizer_type", side.text("bpe_type", "sentencepiece"))
     moses = cutter.text("pretokenizer", "none") == "moses"
-    known = not moses or LANGUAGE.fullmatch(language) is not None
-    side.check("lang", known, "a language that the Moses rules know, such as 'en'")
+    valid = not moses or LANGUAGE.fullmatch(language) is not None
+    side.check("lang", valid, "a language that the Moses rules know, such as 'en'")
     normalise = side.flag("normalize")
     try:
         preparation = Preparation(
@@ -310,18 +310,18 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
     if not (language and language.replace("-", "").isalnum()):
         language = ""
     for name in cutter.values.keys() - CUTTING:
-        raise cutter.error(str(name), "known here, and may change how text is cut")
+        raise cutter.error(str(name), "supported, and may change segmentation")
     joint = cutter.text("separator", "@@") or "@@"
-    named = {name: cutter.text(name) for name in ("model_file", "codes")}
+    files = {name: cutter.text(name) for name in ("model_file", "codes")}
     if cutter.values:
         cutters = ("sentencepiece", "subword-nmt")
         side.check("tokenizer_type", kind in cutters, f"one of: {', '.join(cutters)}")
-        wanted = "codes" if kind == "subword-nmt" else "model_file"
-        given = named[wanted]
-        if given is None:
-            raise cutter.error(wanted, "the name of a file")
-        found = beside(folder, given)
-        model, codes = (found, None) if wanted == "model_file" else (None, found)
+        name = "codes" if kind == "subword-nmt" else "model_file"
+        file = files[name]
+        if file is None:
+            raise cutter.error(name, "the name of a file")
+        path = beside(folder, file)
+        model, codes = (path, None) if name == "model_file" else (None, path)
     else:
         model = first_there(folder, MODELS, language)
         codes = None if model else first_there(folder, CODES, language)

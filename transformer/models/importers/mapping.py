@@ -1,4 +1,4 @@
-"""Renames weights, and checks them against a config before taking memory."""
+"""Rename weights, and check them against a config before taking memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.files.safetensors_file import DTYPES
 from transformer.positions import sinusoids
 from transformer.types import Report
 
-#: Parts of a layer's tensor names here and in fairseq, whose names Marian models use too.
+#: Parts of tensor names in a layer, here and in fairseq and Marian.
 LAYER_PARTS = {
     "around_self.norm": "self_attn_layer_norm",
     "around_cross.norm": "encoder_attn_layer_norm",
@@ -39,16 +39,15 @@ class Alias(NamedTuple):
     """A place where a tensor may be stored."""
 
     name: str  # in the file
-    #: first, total: if only a part, the rows from `first` of a tensor of `total` rows
-    first: int = 0
-    total: int | None = None
-    leading: bool = False  # it has a first axis of one entry
+    first: int = 0  # first row of this tensor in the stored tensor
+    total: int | None = None  # rows of the stored tensor, or None if it has no others
+    leading: bool = False  # the stored tensor has a leading axis of 1
 
 
 def renamed(name: str, parts: Mapping[str, str]) -> str:
-    """Return the other library's name of a tensor of a stack.
+    """Return the other library's name of a tensor in a stack.
 
-    Args: parts: replacements of parts of a layer's names, in this order.
+    Args: parts: replacements in the names of a layer, in this order.
     """
     stack, number, part = [*name.split(".", 2), ""][:3]
     if not number.isdigit():
@@ -61,9 +60,9 @@ def renamed(name: str, parts: Mapping[str, str]) -> str:
 def embedding_aliases(
     name: str, config: ModelConfig, source: str, target: str, *output: str
 ) -> list[Alias]:
-    """Return the places of an embedding or the output matrix, tied ones included; else [].
+    """Return the places of an embedding or the output matrix, or [] for other tensors.
 
-    Args: source, target, output: that library's names of the three; the last may have several.
+    Args: source, target, output: the library's names of the three.
     """
     tied = config.tie_embeddings
     names = {
@@ -71,7 +70,7 @@ def embedding_aliases(
         "tgt_embedding.weight": (target, *output) if tied == "decoder" else (target,),
         "generator.weight": output,
     }
-    return [Alias(each) for each in names.get(name, ())]
+    return [Alias(theirs) for theirs in names.get(name, ())]
 
 
 def with_tables(
@@ -79,16 +78,16 @@ def with_tables(
     state: dict[str, Tensor],
     rounding: Callable[[int], Tensor | float],
 ) -> ModelConfig:
-    """Keep the tables of positions in `state` only if they differ from the sinusoids of the config.
+    """Remove position tables from `state` if they equal the config's sinusoids.
 
-    Args: rounding: largest difference in a table of so many positions, or that of each, [n, 1].
+    Args: rounding: maps the number of positions n to the largest difference, one or [n, 1].
 
-    Returns: the config, whose positions are stored if the tables stay.
+    Returns: the config, with stored positions if the tables stay.
     """
     tables = {name: state.pop(name) for name in POSITION_TABLES if name in state}
     n = min((len(table) for table in tables.values()), default=0)
     exact = sinusoids(config, n)
-    if all(bool(((each[:n] - exact).abs() <= rounding(n)).all()) for each in tables.values()):
+    if all(((table[:n] - exact).abs() <= rounding(n)).all() for table in tables.values()):
         return config
     state |= {name: tables.get(name, exact)[:n].contiguous() for name in POSITION_TABLES}
     return config.replace(positions="stored", max_positions=n)
@@ -100,17 +99,17 @@ def gather(
     names: Mapping[str, Sequence[Alias]],
     *,
     ignored: str = "(?!)",
-    said_by: str,
+    origin: str,
     report: Report | None = None,
 ) -> tuple[dict[str, Tensor], str]:
     """Return weights in float32 by this project's names, and the type to store them in.
 
     Args:
-        stored: the weights of the other library, described.
+        stored: description of the other library's weights.
         shapes: expected shapes by this project's names.
-        names: where each may be stored. If several of these exist, they are tied and must be equal.
-        ignored: pattern of the names of tensors that are not needed.
-        said_by: the origin of the expected shapes, for messages.
+        names: places of every tensor. If several exist, they are tied and must be equal.
+        ignored: pattern of tensor names that are not needed.
+        origin: file with the expected shapes, for messages.
         report: called with (tensors read, total).
 
     Raises: `CheckpointError`, one line that names the file.
@@ -121,7 +120,16 @@ def gather(
         if not places[name]:
             raise CheckpointError(f"{stored.path}: tensor {aliases[0].name!r} is missing")
         for alias in places[name]:
-            _check(stored, alias, shapes[name], said_by)
+            expected = shapes[name] if alias.total is None else (alias.total, *shapes[name][1:])
+            expected = (1, *expected) if alias.leading else expected
+            shape, kind = stored.found[alias.name]
+            path = stored.files[alias.name]
+            if shape != expected:
+                raise CheckpointError(
+                    f"{path}: tensor {alias.name!r} has shape {list(shape)}, "
+                    f"but {origin} asks for {list(expected)}"
+                )
+            check_type(path, alias.name, kind)
     used = {alias.name for aliases in places.values() for alias in aliases}
     for name in stored.found:
         if name not in used and not re.fullmatch(ignored, name):
@@ -137,7 +145,7 @@ def gather(
             if not torch.equal(state[name], _part(stored, tensors, other, shapes[name])):
                 raise CheckpointError(
                     f"{stored.path}: tensors {alias.name!r} and {other.name!r} differ, "
-                    f"but {said_by} ties them"
+                    f"but {origin} ties them"
                 )
     types = {
         stored.found[alias.name][1]
@@ -146,21 +154,6 @@ def gather(
     }  # fmt: skip
     dtype = DTYPES[types.pop()] if len(types) == 1 else torch.float32
     return state, str(dtype).removeprefix("torch.")
-
-
-def _check(stored: Stored, alias: Alias, shape: Shape, said_by: str) -> None:
-    if alias.total is not None:
-        shape = (alias.total, *shape[1:])
-    if alias.leading:
-        shape = (1, *shape)
-    found, dtype = stored.found[alias.name]
-    path = stored.files[alias.name]
-    if found != shape:
-        raise CheckpointError(
-            f"{path}: tensor {alias.name!r} has shape {list(found)}, "
-            f"but {said_by} asks for {list(shape)}"
-        )
-    check_type(path, alias.name, dtype)
 
 
 def _part(stored: Stored, tensors: Mapping[str, Tensor], alias: Alias, shape: Shape) -> Tensor:

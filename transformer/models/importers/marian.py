@@ -1,14 +1,14 @@
-"""Checkpoints of Marian and OPUS-MT in the format of Hugging Face.
+"""Checkpoints of Marian and OPUS-MT in Hugging Face format.
 
-They are the paper's base architecture, and each difference is a setting of `ModelConfig`: swish for
-ReLU, biases on all projections and on the logits, sinusoids laid out as sines then cosines, a
-decoder that starts from padding (whose embedding is zero). A SentencePiece model for each language
-splits the text, and one vocabulary numbers the pieces.
+They have the paper's base architecture, and every difference is a setting of `ModelConfig`: swish
+in place of ReLU, biases on all projections and on the logits, sinusoids laid out as sines then
+cosines, a decoder that starts from padding (whose embedding is zero). A SentencePiece model for
+each language splits the text, and one vocabulary numbers the pieces.
 
-The folder holds config.json, vocab.json, source.spm, target.spm, model.safetensors or
+A folder has config.json, vocab.json, source.spm, target.spm, model.safetensors or
 pytorch_model.bin, and sometimes generation_config.json, target_vocab.json and the tokenizer's
 settings and added tokens. Nothing in it is trusted, see `transformer.checkpoint.weights`, and no
-other library's code is run.
+code of another library runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
 from transformer.models.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
 from transformer.models.importers.registry import Imported
-from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.settings import ACTIVATIONS, UNUSED, Settings, model_config
 from transformer.search.decoding import library_decoding
 from transformer.text.files import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
@@ -39,35 +39,34 @@ VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 TOKENIZER, SPECIAL_MAP = "tokenizer_config.json", "special_tokens_map.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-#: Maximum number of ids without a piece; a vocabulary that lacks more is another model's.
+#: Maximum number of ids without a piece; a vocabulary with more belongs to another model.
 MAX_HOLES = 128
 
-#: Generation settings that have no effect here, with the values at which they never have one.
+#: Generation settings without effect here, with the values at which they never have one.
 IDLE: dict[str, tuple[object, ...]] = {
     "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "min_length": (0, 1),
     "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
-    "forced_bos_token_id": (), "begin_suppress_tokens": ([],), "sequence_bias": ({}, []),
-    "diversity_penalty": (0.0,), "num_beam_groups": (1,), "exponential_decay_length_penalty": (),
-    "max_length": (20,), "max_new_tokens": (), "do_sample": (False,), "watermarking_config": (),
+    "forced_bos_token_id": (), "begin_suppress_tokens": ([],),
+    **UNUSED,
 }  # fmt: skip
+
+#: Ids by piece, by vocabulary file.
+Tables = dict[str, dict[str, int]]
 
 BIAS = "final_logits_bias"
 SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
 SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
-#: Names of an embedding by `tie_embeddings`, in order of preference.
+#: Embedding names by `tie_embeddings`, in order of preference.
 EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "all": {"src_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
-    "decoder": {
-        "src_embedding.weight": (SOURCE,),
-        "tgt_embedding.weight": (TARGET, OUTPUT),
-    },
+    "decoder": {"src_embedding.weight": (SOURCE,), "tgt_embedding.weight": (TARGET, OUTPUT)},
     "none": {
         "src_embedding.weight": (SOURCE, SHARED),
         "tgt_embedding.weight": (TARGET, SHARED),
         "generator.weight": (OUTPUT,),
     },
 }
-#: Tables of positions; older files store even sinusoids, some rounded.
+#: Position tables; older files store even sinusoids, some rounded.
 TABLES = {
     name: f"model.{stack}.embed_positions.weight"
     for name, stack in zip(POSITION_TABLES, ("encoder", "decoder"), strict=True)
@@ -77,11 +76,21 @@ TABLES = {
 def read(folder: Path, report: Report | None = None) -> Imported:
     """Read a Marian model.
 
-    If its tables of positions differ from the formula, the config's positions become "stored", or
-    "learned" if config.json says that they were trained.
+    Position tables that differ from the formula become "stored" positions, or "learned" positions
+    if config.json says that they were trained.
     """
-    config = read_config(folder)
-    tokenizer = read_tokenizer(folder, config)
+    if not is_folder(folder):
+        raise CheckpointError(f"{folder}: no such folder")
+    given = decoding = Settings(folder / CONFIG, json_object(folder / CONFIG))
+    if (path := folder / GENERATION).exists():  # older models keep these settings in config.json
+        decoding = Settings(path, json_object(path))
+    tables = {
+        name: vocabulary(folder / name)
+        for name in (VOCABULARY, TARGET_VOCABULARY)
+        if name == VOCABULARY or (folder / name).exists()
+    }
+    config = read_config(given, decoding, _unknown(folder, tables))
+    tokenizer = read_tokenizer(folder, config, tables)
     stored, layout = describe_shards(folder, WEIGHTS), layout_of(config)
     shapes = dict(layout.stored)
     names = {name: _aliases(name, config, stored) for name in shapes}
@@ -93,42 +102,34 @@ def read(folder: Path, report: Report | None = None) -> Imported:
             shapes[name] = (config.max_positions, config.d_model)
     # May be present, but is not needed.
     ignored = "(?!)" if config.tie_embeddings == "all" else re.escape(SHARED)
-    state, dtype = gather(stored, shapes, names, ignored=ignored, said_by=CONFIG, report=report)
+    state, dtype = gather(stored, shapes, names, ignored=ignored, origin=CONFIG, report=report)
     if BIAS not in stored.found:
         state["generator.bias"] = torch.zeros(shapes["generator.bias"])
     config = with_tables(config, state, lambda _: ROUNDING)
-    trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
+    trained = given.values.get("static_position_embeddings") is False
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
-    given = _generation(folder)
-    with given.blamed():
-        decoding = library_decoding(given.values)
-    ends, unused = given.values.get("eos_token_id"), given.unused(IDLE)
+    with decoding.blamed():
+        own = library_decoding(decoding.values)
+    ends, unused = decoding.values.get("eos_token_id"), decoding.unused(IDLE)
     if isinstance(ends, list) and len(ends) > 1:
         unused = (f"eos_token_id={ends}", *unused)
-    return Imported(config, state, tokenizer, dtype, _notes(config), decoding, unused)
+    return Imported(config, state, tokenizer, dtype, decoding=own, unused=unused)
 
 
-def read_config(folder: Path) -> ModelConfig:
-    """Read the model's config from config.json and generation_config.json."""
-    if not is_folder(folder):
-        raise CheckpointError(f"{folder}: no such folder")
-    path = folder / CONFIG
-    given, decoding = Settings(path, json_object(path)), _generation(folder)
+def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig:
+    """Return the config of a model from its settings and generation settings."""
     if given.values.get("model_type", "marian") != "marian":
         raise given.error("model_type", "'marian'")
     given.refuse("normalize_before", "normalize_embedding", "add_final_layer_norm")
     pad, eos = _token(given, "pad_token_id", 58_100), _token(given, "eos_token_id", 0)
     ends = decoding.values.get("eos_token_id")
     if ends not in (None, eos) and not (isinstance(ends, list) and eos in ends):
-        raise CheckpointError(
-            f"{decoding.path}: eos_token_id={ends!r} is not that of {CONFIG}, {eos}"
-        )
+        raise CheckpointError(f"{decoding.path}: eos_token_id={ends!r}, but {CONFIG} says {eos}")
     start = _token(given, "decoder_start_token_id", pad)
     if decoding.values.get("decoder_start_token_id") is not None:
         start = _token(decoding, "decoder_start_token_id", start)
-    older = decoding.path == path
-    forced = decoding.values.get("forced_eos_token_id", eos if older else None)
+    forced = decoding.values.get("forced_eos_token_id", eos if decoding is given else None)
     allowed = f"eos_token_id={eos}, nor null"
     decoding.check("forced_eos_token_id", forced in (None, eos, [eos]), allowed)
     size = given.whole("vocab_size")
@@ -141,10 +142,10 @@ def read_config(folder: Path) -> ModelConfig:
     if not given.flag("tie_word_embeddings", default=True):
         tying = "none"
     return model_config(
-        path,
+        given.path,
         vocab_size=vocabularies,
-        n_heads=tuple(given.whole(f"{each}_attention_heads") for each in ("encoder", "decoder")),
-        d_ff=tuple(given.whole(f"{each}_ffn_dim") for each in ("encoder", "decoder")),
+        n_heads=tuple(given.whole(f"{stack}_attention_heads") for stack in ("encoder", "decoder")),
+        d_ff=tuple(given.whole(f"{stack}_ffn_dim") for stack in ("encoder", "decoder")),
         d_model=given.whole("d_model"),
         n_encoder_layers=given.whole("encoder_layers"),
         n_decoder_layers=given.whole("decoder_layers"),
@@ -160,17 +161,11 @@ def read_config(folder: Path) -> ModelConfig:
         pad_id=pad,
         bos_id=start,
         eos_id=eos,
-        unk_id=_unknown(folder),
+        unk_id=unk_id,
         suppressed_ids=_suppressed(decoding, pad),
         renormalise=decoding.values.get("renormalize_logits") is True,
         forced_eos=forced is not None,
     )
-
-
-def _generation(folder: Path) -> Settings:
-    """Return the generation settings, which older models keep in config.json."""
-    path = folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
-    return Settings(path, json_object(path))
 
 
 def _token(given: Settings, name: str, default: int) -> int:
@@ -183,7 +178,7 @@ def _token(given: Settings, name: str, default: int) -> int:
 
 
 def _suppressed(decoding: Settings, pad: int) -> list[int]:
-    """Return the ids that are never generated, apart from padding."""
+    """Return the ids that are never generated, without padding."""
     words = decoding.values.get("bad_words_ids") or []
     if not isinstance(words, list) or not all(
         isinstance(word, list) and len(word) == 1 and type(word[0]) is int for word in words
@@ -195,24 +190,21 @@ def _suppressed(decoding: Settings, pad: int) -> list[int]:
     return sorted({*(word[0] for word in words), *single} - {pad})
 
 
-def _unknown(folder: Path) -> int:
-    """Return the id of `<unk>`, which only the vocabularies give."""
-    found = {
-        name: vocabulary(folder / name).get("<unk>")
-        for name in (VOCABULARY, TARGET_VOCABULARY)
-        if name == VOCABULARY or (folder / name).exists()
-    }
-    for name, index in found.items():
-        if index is None or index != found[VOCABULARY]:
-            raise CheckpointError(
-                f"{folder / name}: <unk> is {'missing' if index is None else index}"
-                + ("" if index is None else f", but {found[VOCABULARY]} in {VOCABULARY}")
-            )
-    return int(found[VOCABULARY] or 0)
+def _unknown(folder: Path, tables: Tables) -> int:
+    """Return the id of `<unk>`, which all vocabularies share."""
+    first = tables[VOCABULARY].get("<unk>")
+    for name, ids in tables.items():
+        index = ids.get("<unk>")
+        if index is None or first is None:
+            raise CheckpointError(f"{folder / name}: <unk> is missing")
+        if index != first:
+            raise CheckpointError(f"{folder / name}: <unk> is {index}, but {first} in {VOCABULARY}")
+    assert first is not None
+    return first
 
 
 def vocabulary(path: Path) -> dict[str, int]:
-    """Read a vocabulary: piece to id. Raises `CheckpointError` naming the file."""
+    """Read ids by piece. Raises `CheckpointError` naming the file."""
     values = json_object(path, MAX_TABLE)
     if not all(type(index) is int for index in values.values()):
         raise CheckpointError(f"{path}: expected a JSON object of pieces and their ids")
@@ -230,35 +222,41 @@ def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[Alias]:
     if embeddings is None:
         return [Alias(f"model.{renamed(name, LAYER_PARTS)}")]
     if config.tie_embeddings == "none":  # copies may differ, so only the first counts
-        embeddings = tuple(each for each in embeddings if each in stored.found)[:1] or embeddings
-    return [Alias(each) for each in embeddings]
+        embeddings = tuple(name for name in embeddings if name in stored.found)[:1] or embeddings
+    return [Alias(name) for name in embeddings]
 
 
-def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
-    """Read the SentencePiece models of both sides, with the ids of vocab.json."""
+def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTokenizer:
+    """Read the SentencePiece models of both sides, with the ids of the vocabularies."""
     settings = _tokenizer_settings(folder)
     separate = settings.flag(
         "separate_vocabs",
         not (folder / TOKENIZER).exists()
         and config.tie_embeddings != "all"
-        and (folder / TARGET_VOCABULARY).exists(),
+        and TARGET_VOCABULARY in tables,
     )
-    added, special = _added(folder, settings)
+    added, special = _added(folder, settings, tables)
     marks = Marks(special, added=() if settings.flag("split_special_tokens") else tuple(added))
-    tables = (VOCABULARY, TARGET_VOCABULARY if separate else VOCABULARY)
-    sizes = config.vocab_size, config.target_vocab_size
-    for name, size in zip(tables, sizes, strict=True):
-        _check_vocabulary(folder / name, size, config, added)
+    sides = (
+        (SOURCE_MODEL, VOCABULARY, config.vocab_size),
+        (TARGET_MODEL, TARGET_VOCABULARY if separate else VOCABULARY, config.target_vocab_size),
+    )
+    for _, name, size in sides:
+        if name not in tables:
+            raise CheckpointError(f"{folder / name}: the file is missing")
+        _check_vocabulary(folder / name, tables[name] | added, size, config)
     tokenizer: TableTokenizer | None = None
     try:
-        for model, name, size in (
-            (TARGET_MODEL, tables[1], sizes[1]), (SOURCE_MODEL, tables[0], sizes[0]),
-        ):  # fmt: skip
+        for model, name, size in reversed(sides):
+            ids = tables[name] | added
+            # Ids of deleted pieces, or padding to a round number. No text has these names, since
+            # they hold a space.
+            free = sorted({*range(size)} - {*ids.values()}) if len(ids) < size else []
             with blaming(name):
-                table = table_of(_whole(vocabulary(folder / name) | added, size))
+                table = table_of(ids | {f"<no piece {index}>": index for index in free})
             with blaming(model):
                 tokenizer = TableTokenizer(
-                    read_small(folder / model), table, config, tokenizer, marks=marks
+                    read_small(folder / model, MAX_TABLE), table, config, tokenizer, marks=marks
                 )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
@@ -267,48 +265,51 @@ def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
 
 
 def _tokenizer_settings(folder: Path) -> Settings:
-    """Return the tokenizer's settings, after checking any that change segmentation."""
-    found = Settings(folder / TOKENIZER, {})
-    for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # later ones count
+    """Return the tokenizer's settings, with a check of those that change segmentation."""
+    settings = Settings(folder / TOKENIZER, {})
+    for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # the second overrides the first
         if path.exists():
-            found = Settings(path, {**found.values, **json_object(path, MAX_TABLE)})
+            settings = Settings(path, {**settings.values, **json_object(path, MAX_TABLE)})
             for name, usual in (("eos", "</s>"), ("unk", "<unk>"), ("pad", "<pad>")):
-                given = _text(found.values.get(f"{name}_token", usual))
-                found.check(f"{name}_token", given == usual, repr(usual))
-    nothing = found.values.get("sp_model_kwargs") in (None, {})
-    found.check("sp_model_kwargs", nothing, "supported, since it changes how text is cut")
-    return found
+                text = _text(settings.values.get(f"{name}_token", usual))
+                settings.check(f"{name}_token", text == usual, repr(usual))
+    nothing = settings.values.get("sp_model_kwargs") in (None, {})
+    settings.check("sp_model_kwargs", nothing, "supported, since it changes segmentation")
+    return settings
 
 
 def _text(token: Any) -> Any:
-    """Return the text of a token in the library's files, where it may have settings."""
+    """Return a token's text; the library's files may wrap it in settings."""
     return token.get("content") if isinstance(token, dict) else token
 
 
-def _added(folder: Path, settings: Settings) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the tokens added to the vocabulary with their ids, and the tokens that are not text.
+def _added(
+    folder: Path, settings: Settings, tables: Tables
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the ids of tokens added to the vocabulary, and the special tokens among them.
 
-    As in the library, they are in its settings; without, in added_tokens.json and tokenizer.json.
+    As in the library, they come from its settings, or else from added_tokens.json and
+    tokenizer.json.
     """
-    given = settings.values.get("added_tokens_decoder")
-    path, named = settings.path, set()
+    listing = settings.values.get("added_tokens_decoder")
+    path, special = settings.path, set()
     for name in ("additional_special_tokens", "extra_special_tokens"):
-        if isinstance(special := settings.values.get(name), list):
-            named |= {str(_text(each)) for each in special}
-    if given is None:
-        given = {}
+        if isinstance(tokens := settings.values.get(name), list):
+            special |= {str(_text(token)) for token in tokens}
+    if listing is None:
+        listing = {}
         path = folder / "tokenizer.json"
         if path.exists():
-            listed = json_object(path, MAX_TABLE).get("added_tokens") or []
-            given = {str(each.get("id")): each for each in listed if isinstance(each, dict)}
+            tokens = json_object(path, MAX_TABLE).get("added_tokens") or []
+            listing = {str(token.get("id")): token for token in tokens if isinstance(token, dict)}
         if (folder / "added_tokens.json").exists():
             path = folder / "added_tokens.json"
-            ids = json_object(path, MAX_TABLE)
-            given |= {
-                f"{at}": {"content": text, "special": text in named} for text, at in ids.items()
+            listing |= {
+                f"{index}": {"content": text, "special": text in special}
+                for text, index in json_object(path, MAX_TABLE).items()
             }
-    found, marks = {}, []
-    for index, token in given.items():
+    added, marks = {}, []
+    for index, token in listing.items():
         text = _text(token)
         if not isinstance(token, dict) or not isinstance(text, str) or not index.isdecimal():
             raise CheckpointError(f"{path}: {index!r:.40}: {token!r:.80} is not an added token")
@@ -316,44 +317,21 @@ def _added(folder: Path, settings: Settings) -> tuple[dict[str, int], tuple[str,
             continue
         if token.get("single_word"):
             raise CheckpointError(f"{path}: {text!r:.80} has single_word, which is not supported")
-        for name in (VOCABULARY, TARGET_VOCABULARY):
-            at = vocabulary(folder / name).get(text) if (folder / name).exists() else None
-            if at is not None and at != int(index):
-                raise CheckpointError(f"{path}: {text!r:.80} is {index}, but {at} in {name}")
-        found[text] = int(index)
+        for name, ids in tables.items():
+            if ids.get(text, int(index)) != int(index):
+                raise CheckpointError(f"{path}: {text!r:.80} is {index}, but {ids[text]} in {name}")
+        added[text] = int(index)
         marks += [text] if token.get("special") else []
-    return found, tuple(marks)
+    return added, tuple(marks)
 
 
-def _whole(ids: dict[str, int], size: int) -> dict[str, int]:
-    """Name the ids without a piece, left by deleted pieces and by padding to a round number.
-
-    No text is split into these names, since they hold a space.
-    """
-    free = sorted({*range(size)} - {*ids.values()}) if len(ids) < size else []
-    return ids | {f"<no piece {index}>": index for index in free}
-
-
-def _check_vocabulary(path: Path, size: int, config: ModelConfig, added: dict[str, int]) -> None:
-    ids = vocabulary(path) | added
+def _check_vocabulary(path: Path, ids: dict[str, int], size: int, config: ModelConfig) -> None:
     if not len(ids) <= size <= len(ids) + min(MAX_HOLES, len(ids) // 10):
         raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} asks for {size:,}")
-    for piece, name, wanted in (
-        ("<pad>", "pad_token_id", config.pad_id),
-        ("</s>", "eos_token_id", config.eos_id),
-    ):
-        if ids.get(piece) != wanted:
+    for piece, name, index in (
+        ("<pad>", "pad_token_id", config.pad_id), ("</s>", "eos_token_id", config.eos_id),
+    ):  # fmt: skip
+        if ids.get(piece) != index:
             raise CheckpointError(
-                f"{path}: {piece} is {ids.get(piece, 'missing')}, but {CONFIG} says {name}={wanted}"
+                f"{path}: {piece} is {ids.get(piece, 'missing')}, but {CONFIG} says {name}={index}"
             )
-
-
-def _notes(config: ModelConfig) -> str:
-    start = "`<pad>`" if config.bos_id == config.pad_id else f"piece {config.bos_id}"
-    positions = {
-        "sinusoidal": "sinusoids laid out as sines then cosines",
-        "learned": "learned positions",
-        "stored": "positions from a stored table",
-    }[config.positions]
-    return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
-{positions}, and a decoder that starts from {start}."""  # noqa: E501 - one line in the card

@@ -1,4 +1,4 @@
-"""Tokenizers from the SentencePiece models or files of merges beside a checkpoint."""
+"""Tokenizers from SentencePiece models or merge files beside a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.safe import is_folder, is_there, read_small
+from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
 from transformer.text.files import blaming
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer, Unit, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import TokenizerError
 
-#: Common names of SentencePiece models and codes files; {} is the language.
+#: Common names of SentencePiece models and merge files; {} is the language.
 MODELS = (
     "sentencepiece.bpe.{}.model", "sentencepiece.{}.model", "spm.{}.model", "spm_{}.model",
     "{}.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "bpe.model",
@@ -36,23 +36,19 @@ CODES = (
 class Segmenter:
     """Rules that cut one side's text into pieces."""
 
-    #: the vocabulary's file, and its pieces in the order of their ids
-    table: tuple[Path, tuple[str, ...]]
-    model: Path | None = None  # a SentencePiece model
-    codes: Path | None = None  # a file of merges. Without either, the text already is segmented.
-    #: applied to text before segmentation
-    preparation: Preparation = field(default_factory=Preparation)
-    joint: str = "@@"  # suffix of a piece that does not end its word
+    table: tuple[Path, tuple[str, ...]]  # vocabulary file, and its pieces in order of their ids
+    model: Path | None = None  # SentencePiece model
+    codes: Path | None = None  # merge file; without model and codes, text is already segmented
+    preparation: Preparation = field(default_factory=Preparation)  # before segmentation
+    joint: str = "@@"  # suffix of pieces inside a word
     within: bool = False  # use only pieces in the table
     marks: Marks = field(default_factory=Marks)  # pieces that are not text
-    unit: str = "word"  # without model and codes, "char" splits everywhere and "word" at spaces
+    unit: str = "word"  # without model and codes: "char" splits everywhere, "word" at spaces
 
 
 def tokenizer_of(source: Segmenter, target: Segmenter, config: ModelConfig) -> Numbered:
-    """Build the tokenizers of both sides. Raises `CheckpointError` naming the file at fault."""
-    if source == target:
-        return _build(source, config)
-    return _build(source, config, _build(target, config))
+    """Build the tokenizers of both sides. Raises `CheckpointError` naming the bad file."""
+    return _build(source, config, None if source == target else _build(target, config))
 
 
 def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None) -> Numbered:
@@ -64,13 +60,13 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
 
     try:
         if side.model is not None:
-            data = read_small(side.model)
+            data = read_small(side.model, MAX_TABLE)
             with blaming(str(side.model)):
                 if side.within:
                     data = restrict(data, frozenset(table))
                 return TableTokenizer(data, table, config, target, side.preparation, side.marks)
         if side.codes is not None:
-            data = read_small(side.codes)
+            data = read_small(side.codes, MAX_TABLE)
             with blaming(str(side.codes)):
                 merges, apart = read_codes(data)
                 return by_rules(
@@ -81,8 +77,8 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
                 return by_rules("char")
             if 20 * sum(piece.startswith("▁") for piece in table) > len(table):
                 raise TokenizerError(
-                    f"its pieces are SentencePiece's; put the model into {at.parent}, "
-                    f"named {MODELS[7]} for example"
+                    f"these are SentencePiece pieces; put the model into {at.parent}, "
+                    f"for example as {MODELS[7]}"
                 )
             marked = side.joint and any(piece.endswith(side.joint) for piece in table)
             return by_rules("word", joint=side.joint if marked else "")
@@ -91,13 +87,12 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
 
 
 def restrict(model: bytes, vocabulary: Collection[str]) -> bytes:
-    """Mark every ordinary piece unused that is neither in the vocabulary nor a single character.
+    """Mark ordinary pieces as unused unless in the vocabulary or a single character.
 
     Args:
-        model: a serialized SentencePiece `ModelProto`; fields that this version of SentencePiece
-            does not know are kept.
+        model: serialized SentencePiece `ModelProto`; unknown fields stay.
 
-    Raises: `TokenizerError` if the bytes are no such message.
+    Raises: `TokenizerError` if the bytes are not such a message.
     """
     kinds = ModelProto.SentencePiece
     try:
@@ -112,18 +107,14 @@ def restrict(model: bytes, vocabulary: Collection[str]) -> bytes:
 
 
 def first_there(folder: Path, names: Iterable[str], language: str = "") -> Path | None:
-    """Return the first of these files in a folder; {} in a name is the language."""
-    for name in names:
-        if "{}" in name and not language:
-            continue
-        path = folder / name.format(language)
-        if is_there(path):
-            return path
-    return None
+    """Return the first of these files that exists in a folder; {} in a name is the language."""
+    usable = (name for name in names if language or "{}" not in name)
+    paths = (folder / name.format(language) for name in usable)
+    return next(filter(is_there, paths), None)
 
 
 def beside(folder: Path, named: str) -> Path:
-    """Return the file of a setting, a path on another machine, in the model's own folder.
+    """Return the file in the model's folder for a path on another machine.
 
     Raises: `CheckpointError` if the path has no file name.
     """
@@ -134,27 +125,27 @@ def beside(folder: Path, named: str) -> Path:
 
 
 def find_checkpoints(folder: Path, names: Sequence[str], pattern: str) -> list[Path]:
-    """Return the first of these files in a folder, else those matching a pattern, or the file.
+    """Return the file itself, or the first of these files in a folder, or all that match a pattern.
 
-    Raises: `CheckpointError` if there is none.
+    Raises: `CheckpointError` if no file exists.
     """
     if not is_there(folder):
         raise CheckpointError(f"{folder}: no such folder or file")
-    found = first_there(folder, names) if is_folder(folder) else folder
-    others = [found] if found else sorted(folder.glob(pattern))
-    if not others:
+    first = first_there(folder, names) if is_folder(folder) else folder
+    paths = [first] if first else sorted(folder.glob(pattern))
+    if not paths:
         raise CheckpointError(f"{folder / names[0]}: the file is missing")
-    return others
+    return paths
 
 
 def check_sides(
     stored: Stored, sides: tuple[Segmenter, Segmenter], embeddings: tuple[str, str], tied: str
 ) -> None:
-    """Compare the vocabularies with each other, and with the embeddings that exist.
+    """Compare the vocabularies with each other and with the stored embeddings.
 
     Args:
-        embeddings: names of the embeddings of source and target.
-        tied: the setting by which both sides share their pieces, "" if they do not.
+        embeddings: names of source and target embeddings.
+        tied: setting by which both sides share their pieces, or "".
 
     Raises: `CheckpointError` naming both files.
     """

@@ -1,4 +1,4 @@
-"""Formats of other libraries that can be imported, and the last step of every import."""
+"""Formats of other libraries, and the steps that every import shares."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class Imported:
     config: ModelConfig
     state: Mapping[str, Tensor]  # weights in float32 by this project's names
     tokenizer: Tokenizer
-    dtype: str  # the type to store them in
-    notes: str  # for the model card, in Markdown: departures from the paper
-    decoding: Decoding | None = None  # its own, if its files name one
-    unused: tuple[str, ...] = ()  # its settings that have no effect here, as `name=value`
+    dtype: str  # type of the stored weights
+    notes: str = ""  # a further line of the model card, in Markdown
+    decoding: Decoding | None = None  # the model's own decoding, if its files name one
+    unused: tuple[str, ...] = ()  # settings without effect here, as `name=value`
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of models, read by the module of its name."""
+    """A model format, read by the module of the same name."""
 
     name: str  # on the command line
-    title: str  # in words
+    title: str  # on screen
     files: tuple[str, ...]  # patterns of the files that may be read
-    marks: tuple[str, ...]  # patterns of file names; a folder of this format matches all
-    holds: str  # the content of such a folder, in words
+    marks: tuple[str, ...]  # patterns of files that every folder of this format has
+    holds: str  # folder content, in words
 
     def fits(self, folder: Path) -> bool:
-        """Return whether a folder looks like this format, by the names of its files alone."""
+        """Return True if the file names in a folder match this format."""
         return self.lacks(folder) is None
 
     def lacks(self, folder: Path) -> str | None:
-        """Return the first of `marks` that no file in a folder matches, or None."""
+        """Return the first of `marks` that matches no file in a folder, or None."""
         try:
             return next((mark for mark in self.marks if not any(folder.glob(mark))), None)
         except (OSError, ValueError):
@@ -70,52 +70,55 @@ class Format:
             folder: the model's folder; for some formats also a file in it.
             out: the checkpoint's folder, new or empty; it appears whole or not at all.
             report: see `Report`; if it raises, nothing is left behind.
-            name: of the source in the model card; default: the folder's name.
+            name: source name in the model card; default: the folder's name.
             more: options of the format's `read`.
 
-        Returns: `out`. Raises: `CheckpointError`, one line that names the file and what is wrong.
+        Returns: `out`. Raises: `CheckpointError`, one line with the file and its fault.
         """
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise _taken(out)
         if reason := unusable(folder):
             raise CheckpointError(f"{folder}: {reason}")
         module = importlib.import_module(f"transformer.models.importers.{self.name}")
-        found: Imported = module.read(folder, report, **more)
+        model: Imported = module.read(folder, report, **more)
         source = " ".join((name or folder.resolve().name).split())
-        said: dict[str, Any] = {"format": self.name, "source": source}
-        metrics = {"imported": said, "stored_as": found.dtype}
-        if found.unused:
-            said["unused"] = list(found.unused)
-        if found.decoding is not None:
-            metrics[DEFAULT_DECODING] = found.decoding.to_dict()
+        origin: dict[str, Any] = {"format": self.name, "source": source}
+        metrics = {"imported": origin, "stored_as": model.dtype}
+        if model.unused:
+            origin["unused"] = list(model.unused)
+        if model.decoding is not None:
+            metrics[DEFAULT_DECODING] = model.decoding.to_dict()
         try:
             with replaced_folder(out, over=False) as new:
                 TWO_STACKS.write(
-                    new, found.config, found.state, found.tokenizer, metrics=metrics,
-                    dtype=found.dtype, card=self._card(out.name, source, found),
+                    new, model.config, model.state, model.tokenizer, metrics=metrics,
+                    dtype=model.dtype, card=self._card(out.name, source, model),
                 )  # fmt: skip
                 TWO_STACKS.check(new)
         except FileExistsError:
             raise _taken(out) from None
         return out
 
-    def _card(self, name: str, source: str, found: Imported) -> str:
-        """Return the model card in Markdown; text from outside is set as code."""
-        config, notes = found.config, found.notes
+    def _card(self, name: str, source: str, model: Imported) -> str:
+        """Return the model card in Markdown, with text from outside as code."""
+        config = model.config
         sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
         pieces = f"{config.vocab_size:,} shared" if config.tie_embeddings == "all" else sizes
+        notes = [departures(config, model.tokenizer), model.notes]
         if config.positions == "stored":
-            tables = (found.state[table] for table in POSITION_TABLES)
+            tables = (model.state[table] for table in POSITION_TABLES)
             both = dict(zip(("encoder", "decoder"), tables, strict=True))
-            notes += f" {about_stored(both, config)}"
-        if found.decoding is not None:
-            notes += f"\nIts own decoding is the default here: {found.decoding}."
-        if found.unused:
-            notes += f"\nSettings that have no effect here: {', '.join(map(code, found.unused))}."
+            notes.append(about_stored(both, config))
+        if model.decoding is not None:
+            notes.append(f"Its own decoding is the default here: {model.decoding}.")
+        if model.unused:
+            unused = ", ".join(map(code, model.unused))
+            notes.append(f"Settings that have no effect here: {unused}.")
+        differences = "\n".join(filter(None, notes))
         return f"""# {code(name)}
 
 A {self.title} model, imported from {code(source)} by `python -m transformer import {self.name}`:
-{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {found.dtype}.
+{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {model.dtype}.
 
 ## Data, figures, licence
 
@@ -123,12 +126,33 @@ See the card of the original model; nothing was measured or trained here.
 
 ## What differs from the paper
 
-{notes}
+{differences}
 """  # noqa: E501 - one line in the card
 
 
+def departures(config: ModelConfig, tokenizer: Tokenizer) -> str:
+    """Return a config's differences from the paper as a line of Markdown."""
+    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
+    biases = ["all projections"] * config.attention_bias + ["the logits"] * config.output_bias
+    slow = ", numbered from 2, the slowest turning by 1/10000" if config.position_offset else ""
+    positions = {
+        "sinusoidal": f"sinusoids laid out as sines then cosines{slow}",
+        "learned": "learned positions",
+        "stored": "positions from a stored table",
+    }[config.positions]
+    paper = config.positions == "sinusoidal" and config.position_layout == "interleaved"
+    parts = [
+        f"{config.activation} in the feed-forward networks",
+        f"layer normalisation {norm}",
+        f"biases on {' and '.join(biases)}" if biases else "",
+        "" if paper else positions,
+        f"a decoder that starts from {code(tokenizer.target.id_to_piece(config.bos_id))}",
+    ]
+    return f"{', '.join(filter(None, parts))}."
+
+
 def put_in_place(unfinished: Path, out: Path) -> None:
-    """Give a finished folder its name, unless the name is taken."""
+    """Rename a finished folder. Raises `CheckpointError` if the name is taken."""
     try:
         os.replace(unfinished, out)
     except OSError as error:
@@ -146,7 +170,7 @@ def code(text: str) -> str:
     return f"`{text.replace('`', ' ')}`"
 
 
-#: Files that neither open nor import: a pattern for each file, and what they are with the way out.
+#: Files that neither open nor import: patterns that all match, and their content with a remedy.
 UNUSABLE: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("adapter_model.*",),
@@ -160,43 +184,45 @@ UNUSABLE: tuple[tuple[tuple[str, ...], str], ...] = (
         "the beam size of decoder.yml, and import OUT",
     ),
 )
-#: Files of the same sort, where no weights that can be read lie beside them.
+#: Further files of this kind, in folders without readable weights.
 WITHOUT_WEIGHTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("model.bin", "*vocabulary.*"),
-        "holds a model of CTranslate2, which has no attention by head; import the model that it "
-        "was converted from",
+        "holds a CTranslate2 model, which has no attention by head; import the model that it was "
+        "converted from",
     ),
     (
         ("tf_model.h5",),
-        "holds weights of TensorFlow; save them with transformers 4 as safetensors, by "
+        "holds TensorFlow weights; save them with transformers 4 as safetensors, by "
         "from_pretrained(DIR, from_tf=True).save_pretrained(OUT), and open OUT",
     ),
-    (("*.gguf",), "holds a model of llama.cpp (GGUF); open the folder that it was made from"),
-    (("*.onnx",), "holds a model as ONNX; open the folder that it was exported from"),
+    (("*.gguf",), "holds a llama.cpp model (GGUF); open the folder that it was converted from"),
+    (("*.onnx",), "holds an ONNX model; open the folder that it was exported from"),
 )
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json", "*.ckpt", "*.pt")
 
 
 def unusable(path: Path) -> str | None:
-    """Return what a folder or file holds that neither opens nor imports, and the way out, or None.
+    """Return the content of a folder or file that neither opens nor imports, or None.
 
-    Args: path: of a file, what lies beside it counts if it matches a first pattern itself.
+    The text includes a remedy. A file counts with its folder if it matches a first pattern.
     """
-    folder = path.parent if path.is_file() else path
-    more = () if any(any(folder.glob(each)) for each in _WEIGHTS) else WITHOUT_WEIGHTS
-    for patterns, reason in (*UNUSABLE, *more):
-        if path != folder and not path.match(patterns[0]):
-            continue
-        if all(any(folder.glob(pattern)) for pattern in patterns):
-            return reason
+    try:
+        folder = path.parent if path.is_file() else path
+        weights = any(any(folder.glob(pattern)) for pattern in _WEIGHTS)
+        for patterns, reason in (*UNUSABLE, *(() if weights else WITHOUT_WEIGHTS)):
+            named = path == folder or path.match(patterns[0])
+            if named and all(any(folder.glob(pattern)) for pattern in patterns):
+                return reason
+    except (OSError, ValueError):
+        pass
     return None
 
 
-#: Every format, by its name on the command line.
+#: Formats by their names on the command line.
 FORMATS: dict[str, Format] = {
-    each.name: each
-    for each in (
+    kind.name: kind
+    for kind in (
         Format(
             name="marian",
             title="Marian (OPUS-MT)",
@@ -217,7 +243,7 @@ FORMATS: dict[str, Format] = {
             files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
             marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
             holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
-            "SentencePiece models or files of merges that text is cut with",
+            "SentencePiece models or files of merges that cut text",
         ),
         Format(
             name="fairseq",
@@ -225,7 +251,7 @@ FORMATS: dict[str, Format] = {
             files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
             marks=("*.pt", "dict*.txt"),
             holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "
-            "models or files of merges that text is cut with",
+            "models or files of merges that cut text",
         ),
     )
 }  # fmt: skip

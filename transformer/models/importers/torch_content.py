@@ -1,8 +1,8 @@
-"""Torch files that hold settings and training state beside the weights.
+"""Torch files with settings and training state beside the weights.
 
-They are opened with `weights_only=True`, which builds numbers, texts, lists and dictionaries and
-refuses everything else. `argparse.Namespace` is allowed as well, since such files are full of it:
-creating one runs none of the file's code, and its values only become attributes.
+`weights_only=True` builds numbers, texts, lists and dictionaries and refuses everything else.
+`argparse.Namespace`, common in such files, is allowed, too: creating a namespace runs no code of
+the file, and its values only become attributes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from transformer.checkpoint.weights import is_plain
 from transformer.errors import CheckpointError
 from transformer.files.torch_file import ALLOWED, read_torch
 
-#: Names allowed in pickles besides state dicts', see `transformer.files.torch_file`.
+#: Names allowed in pickles, see `transformer.files.torch_file`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 
 def read_content(path: Path, kind: str) -> tuple[Stored, dict[str, Any]]:
-    """Return the weights in a torch file of a format, described, and its whole content.
+    """Describe the weights in a torch file, and return them with the whole content.
 
-    Raises: `CheckpointError`, one line that names the file; it says how to convert one that holds
-        more than data.
+    Raises: `CheckpointError`, one line that names the file, and how to convert it if it holds more
+        than data.
     """
     content = read_torch(
         path, allowed=_NAMES, safe_globals=[argparse.Namespace], hint=f"; {hint(kind)}"
@@ -41,17 +41,13 @@ def read_content(path: Path, kind: str) -> tuple[Stored, dict[str, Any]]:
 
 
 def plain(value: object) -> dict[str, Any]:
-    """Return a namespace or a dictionary as a dictionary, {} for anything else."""
-    if isinstance(value, argparse.Namespace):
-        value = vars(value)
-    return (
-        {key: each for key, each in value.items() if isinstance(key, str)}
-        if isinstance(value, dict)
-        else {}
-    )
+    """Return a namespace or a dictionary as a dictionary, and {} for anything else."""
+    values = vars(value) if isinstance(value, argparse.Namespace) else value
+    items = values.items() if isinstance(values, dict) else ()
+    return {name: setting for name, setting in items if isinstance(name, str)}
 
 
-#: Keys kept of a checkpoint, by format: (the weights, the settings).
+#: Keys of the weights and of the settings in a checkpoint, by format.
 KEPT: dict[str, tuple[str, tuple[str, ...]]] = {
     "fairseq": ("model", ("args", "cfg")),
     "joeynmt": ("model_state", ()),
@@ -59,17 +55,17 @@ KEPT: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def hint(kind: str) -> str:
-    """Return a hint to append to the error."""
+    """Return the command that prints the conversion script."""
     return f"`python -m transformer import {kind} --explain` prints how to convert it"
 
 
 def explanation(kind: str) -> str:
-    """Return a conversion script, for users who trust the file."""
+    """Return a conversion script for users who trust the file."""
     weights, settings = KEPT[kind]
     return _SCRIPT.format(kind=kind, weights=weights, settings=settings)
 
 
-#: Objects other than tensors and plain values become empty shells, so no other package is needed.
+#: All objects but tensors and plain values become empty shells, so no other package is needed.
 _SCRIPT = """\
 # convert.py: python convert.py OLD NEW
 # Reading a pickle can run what its author wrote into it: do this only with a file that you trust.

@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 from transformer.config import ConfigError, ModelConfig, json_settings
 from transformer.types import AttentionKind
 
-#: Training task: continue a text token by token (GPT, Radford et al. 2018), fill
-#: in hidden tokens (BERT, Devlin et al. 2019), or continue a source with its translation.
+#: Continue a text token by token (GPT, Radford et al. 2018), fill in hidden tokens (BERT, Devlin
+#: et al. 2019), or continue a source with its translation.
 Task = Literal["continue", "fill", "translate"]
 
-#: Settings that say nothing about one stack; its config leaves them out.
+#: Settings that the config of one stack leaves out.
 _OF_TWO_STACKS = (
     "tgt_vocab_size", "n_decoder_heads", "decoder_d_ff", "n_encoder_layers", "n_decoder_layers",
     "tie_embeddings", "suppressed_ids", "renormalise", "forced_eos",
@@ -27,34 +27,30 @@ _OF_TWO_STACKS = (
 class StackConfig:
     """Shape of a stack of self-attention and feed-forward blocks."""
 
-    task: Task  # see `Task`
+    task: Task
     n_layers: int  # depth N
-    # All other settings, as in an encoder of that shape; embedding and output matrix are one.
-    blocks: ModelConfig
+    blocks: ModelConfig  # all other settings, with one matrix for embeddings and output
 
     def __post_init__(self) -> None:
         if self.task not in get_args(Task):
-            allowed = ", ".join(get_args(Task))
-            raise ConfigError(f"task={self.task!r} is not one of: {allowed}")
+            raise ConfigError(f"task={self.task!r} is not one of: {', '.join(get_args(Task))}")
         if self.blocks.tie_embeddings != "all" or self.blocks.n_decoder_heads is not None:
             raise ConfigError("one stack has one embedding and one number of heads")
         if self.blocks.positions not in ("sinusoidal", "learned"):
             raise ConfigError(
                 f"positions={self.blocks.positions!r} is not one of: sinusoidal, learned"
             )
-        depths = (self.blocks.n_encoder_layers, self.blocks.n_decoder_layers)
-        if depths != (self.n_layers, self.n_layers):
-            depth = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
-            object.__setattr__(self, "blocks", self.blocks.replace(**depth))
+        depth = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
+        object.__setattr__(self, "blocks", self.blocks.replace(**depth))
 
     @property
     def causal(self) -> bool:
-        """True if a token sees only itself and earlier ones."""
+        """True if every token sees only itself and earlier tokens."""
         return self.task != "fill"
 
     @property
     def kind(self) -> AttentionKind:
-        """The kind of maps: of a decoder's self-attention, or of an encoder's."""
+        """Kind of its maps: self-attention of a decoder or of an encoder."""
         return "decoder_self" if self.causal else "encoder_self"
 
     @property
@@ -64,7 +60,7 @@ class StackConfig:
 
     @cached_property
     def n_parameters(self) -> int:
-        """Number of trainable parameters, computed without building the model."""
+        """Number of trainable parameters, from the shape alone."""
         blocks = self.blocks
         table = blocks.max_positions if blocks.positions == "learned" else 0
         layers = blocks.stack_parameters(self.n_layers, blocks.n_heads, blocks.d_ff, 1)
@@ -78,20 +74,19 @@ class StackConfig:
 
     @property
     def pad_id(self) -> int:
-        """Id of padding."""
+        """Padding id."""
         return self.blocks.pad_id
 
     @property
     def max_positions(self) -> int:
-        """Rows of a learned table, and the longest text accepted."""
+        """Rows of a learned position table, which limit text length."""
         return self.blocks.max_positions
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `from_dict`."""
         shape = dataclasses.asdict(self.blocks)
-        for name in _OF_TWO_STACKS:
-            del shape[name]
-        return {"task": self.task, "n_layers": self.n_layers} | shape
+        kept = {name: value for name, value in shape.items() if name not in _OF_TWO_STACKS}
+        return {"task": self.task, "n_layers": self.n_layers} | kept
 
     def to_json(self) -> str:
         """Return the config as indented JSON, one field per line."""
@@ -99,18 +94,18 @@ class StackConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> StackConfig:
-        """Build a config from untrusted values; raises `ConfigError` naming the one at fault."""
+        """Build a config from untrusted values. Raises `ConfigError` naming the bad value."""
         shape = dict(values)
         task, n_layers = shape.pop("task", None), shape.pop("n_layers", None)
         for name in _OF_TWO_STACKS:
             if name in shape:
-                raise ConfigError(f"{name} says nothing about a model of one stack")
+                raise ConfigError(f"{name} does not apply to a model of one stack")
         depth = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
         try:
             blocks = ModelConfig.from_dict(shape | depth)
         except ConfigError as error:
             raise ConfigError(str(error).replace("n_encoder_layers", "n_layers")) from None
-        return cls(task, n_layers, blocks)  # checked on construction
+        return cls(task, n_layers, blocks)
 
     @classmethod
     def from_json(cls, text: str) -> StackConfig:

@@ -1,7 +1,6 @@
-"""Checkpoints of models of one stack: the files of any checkpoint, with another config.
+"""Checkpoints of models of one stack, marked by the key "task" in config.json.
 
-The key "task" in config.json marks them. As with any checkpoint, nothing in the folder is trusted:
-weights are read as numbers, after their shapes were compared with the config.
+They are read as untrusted as any checkpoint: weights are numbers whose shapes match the config.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from transformer.models.one_stack.model import OneStack
 from transformer.positions import make_positions
 from transformer.text.tokenizer import Tokenizer
 
-#: The piece that hides a token of a text.
+#: The piece that stands in for a hidden token.
 MASK = "[MASK]"
 
 
 def mask_id(tokenizer: Tokenizer) -> int:
-    """Return the id of `MASK`. Raises `ConfigError` for a tokenizer that has none."""
+    """Return the id of `MASK`. Raises `ConfigError` if the tokenizer lacks it."""
     try:
         return tokenizer.pieces.index(f"▁{MASK}")
     except ValueError:
@@ -39,16 +38,15 @@ def mask_id(tokenizer: Tokenizer) -> int:
 
 
 def _config_and_tokenizer(folder: Path) -> tuple[StackConfig, Tokenizer]:
+    where = folder / CONFIG
     try:
         config = StackConfig.from_json(read_config_text(folder))
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    tokenizer = read_own_tokenizer(folder, config.blocks)
-    if config.task == "fill":
-        try:
+        tokenizer = read_own_tokenizer(folder, config.blocks)
+        where = folder
+        if config.task == "fill":
             mask_id(tokenizer)
-        except ConfigError as error:
-            raise CheckpointError(f"{folder}: {error}") from None
+    except (ConfigError, TypeError) as error:
+        raise CheckpointError(f"{where}: {error}") from None
     return config, tokenizer
 
 
@@ -60,7 +58,8 @@ def _outline(config: StackConfig) -> OneStack:
 @lru_cache(maxsize=64)
 def stack_layout(config: StackConfig) -> Layout:
     """Return the tensors of the model with this config, without allocating any."""
-    shapes = {name: tuple(each.shape) for name, each in _outline(config).state_dict().items()}
+    tensors = _outline(config).state_dict().items()
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
     return Layout(shapes, {"generator.weight": "embedding.weight"}, config.n_parameters)
 
 
@@ -69,7 +68,6 @@ def _complete(config: StackConfig, model: OneStack) -> None:
         model.positions = make_positions(config.blocks)
 
 
-#: A checkpoint of one stack in memory.
 StackCheckpoint = Loaded[StackConfig, OneStack]
 
 ONE_STACK: ModelClass[StackConfig, OneStack, StackCheckpoint] = ModelClass(

@@ -1,4 +1,4 @@
-"""Models of one stack in this project's format: config.json has a task."""
+"""Models of one stack in this project's format, with a task in config.json."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def describe(ref: ModelRef) -> Entry:
 
 
 def open(ref: ModelRef, device: str) -> StackModel:
-    """Load a checkpoint or a snapshot of one."""
+    """Load a checkpoint or a snapshot."""
     return StackModel.load(ref, device)

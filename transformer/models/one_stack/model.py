@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,19 +19,11 @@ from transformer.steps import KVCache, StepOutput
 from transformer.types import AttentionKind
 
 
-class Text(NamedTuple):
-    """Texts as the stack reads them."""
-
-    ids: Tensor  # [B, T] token ids; padding may stand anywhere
-    numbers: Tensor  # [B, T], the position of each token, padding not counted
-    mask: Tensor | None  # [B, 1, T, T] bool; True = may attend. None for all.
-
-
 class OneStack(nn.Module):
-    """Tokens in, logits at every position out: of the next token, or of a hidden one.
+    """Map tokens to logits at every position, of the next token or of a hidden one.
 
-    Each layer is the paper's encoder layer (section 3.1), whose self-attention a causal stack
-    masks like its decoder's (section 3.2.3). A decoder without cross-attention is the same thing.
+    Every layer is the paper's encoder layer (section 3.1). A causal stack masks its self-attention
+    as a decoder does (section 3.2.3), so its layers are decoder layers without cross-attention.
     """
 
     def __init__(self, config: StackConfig) -> None:
@@ -55,22 +46,22 @@ class OneStack(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
-        """Read src [B, S] and tgt_in [B, T] as one text: logits [B, T, V] of the latter.
+        """Read src [B, S] and tgt_in [B, T] as one text and return logits [B, T, V] of tgt_in.
 
         Either may be empty; only a translator is trained with both.
         """
         return self.logits(self.hidden(src, tgt_in, hooks))
 
     def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
-        """Return the states [B, T, d_model] of tgt_in before the last projection."""
+        """Return the hidden states [B, T, d_model] of tgt_in."""
         return self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)[:, src.size(1) :]
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """Return the attention block of a layer; there is only one kind."""
+        """Return the attention block of a layer; a stack has only one kind."""
         assert kind == self.config.kind
-        found = self.layers[layer]
-        assert isinstance(found, EncoderLayer)
-        return found.self_attention
+        block = self.layers[layer]
+        assert isinstance(block, EncoderLayer)
+        return block.self_attention
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> None:
         """Return None: positions are added to the embeddings."""
@@ -79,48 +70,40 @@ class OneStack(nn.Module):
     def read(self, ids: Tensor, *, hooks: Hook | None = None) -> Tensor:
         """Map texts [B, T], padded anywhere, to hidden states [B, T, d_model].
 
-        Args: hooks: as in `transformer.model.Transformer`; a causal stack's sites are the
-            decoder's, another's the encoder's.
+        Args: hooks: see `transformer.model.Transformer`. Sites of a causal stack belong to the
+            decoder, others to the encoder.
         """
         stack: Stack = "decoder" if self.config.causal else "encoder"
         if hooks is not None:
             every = sites(self.config.blocks)
             own = [site for site in every if site.stack == stack and site.block != "cross"]
             hooks = begun(hooks, own, len(ids))
-        text, at = self.text(ids), Context(stack, hooks)
-        x = at.block("embedding")("hidden", self.embed(text))
-        for index, layer in enumerate(self.layers):
-            x = layer(x, text.mask, at.layer(index))
-        hidden: Tensor = at.block("final")("hidden", self.norm(x))
-        return hidden
+        return self.extend(ids, ids != self.config.pad_id, Context(stack, hooks))
 
-    def text(self, ids: Tensor) -> Text:
-        """Number the tokens of texts [B, T], and say which may attend to which."""
-        real = ids != self.config.pad_id  # [B, T]
-        numbers = (real.cumsum(1) - 1).clamp(min=0)
+    def extend(self, ids: Tensor, real: Tensor, at: Context) -> Tensor:
+        """Map the last t tokens of texts to hidden states [B, t, d_model].
+
+        Args:
+            ids: [B, t].
+            real: [B, T] bool over the whole texts, False at padding.
+            at: context whose cache, if any, holds the T - t tokens before.
+        """
+        t = ids.size(1)
+        numbers = (real.cumsum(1) - 1).clamp(min=0)[:, -t:]  # padding is not counted
         mask = real[:, None, None, :]  # [B, 1, 1, T]
         if self.config.causal:
-            mask = mask & causal_mask(ids.size(1), ids.size(1), ids.device)
-        return Text(ids, numbers, mask)
-
-    def embed(self, text: Text) -> Tensor:
-        """Embed texts (section 3.4) and add positions (section 3.5)."""
-        x = self.content(text.ids) + self.places_of(text.numbers)
-        output: Tensor = self.dropout(in_stream(x))
-        return output
-
-    def content(self, ids: Tensor) -> Tensor:
-        """Return embeddings of tokens [..., T], scaled if configured: [..., T, d_model]."""
-        x: Tensor = self.embedding(ids)
-        return x * self.config.d_model**0.5 if self.config.blocks.scale_embedding else x
-
-    def places_of(self, numbers: Tensor) -> Tensor:
-        """Return vectors of positions [B, T]: [B, T, d_model]."""
-        n = numbers.size(-1)
-        if not torch.compiler.is_compiling():  # a step of decoding has a number beyond its length
-            n = max(n, int(numbers.max()) + 1)
-        vectors: Tensor = self.positions(0, n)[numbers]
-        return vectors
+            mask = mask & causal_mask(t, real.size(1), ids.device)
+        x = self.embedding(ids)  # section 3.4
+        if self.config.blocks.scale_embedding:
+            x = x * self.config.d_model**0.5
+        # Compiled passes have no cache, so no number lies beyond t.
+        n = t if torch.compiler.is_compiling() else max(t, int(numbers.max()) + 1)
+        x = self.dropout(in_stream(x + self.positions(0, n)[numbers]))  # section 3.5
+        x = at.block("embedding")("hidden", x)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, mask, at.layer(index))
+        hidden: Tensor = at.block("final")("hidden", self.norm(x))
+        return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Return logits [..., V] of hidden states [..., d_model]."""
@@ -129,41 +112,23 @@ class OneStack(nn.Module):
 
 
 class StackSteps:
-    """A `transformer.search.beam.StepFunction` that continues sources, read at the start.
-
-    Attributes:
-        real: [R, n] bool, which of the tokens read so far are no padding.
-    """
+    """Steps of a search that continues sources (`transformer.search.beam.StepFunction`)."""
 
     def __init__(self, model: OneStack, src: Tensor) -> None:
         """Read sources [N, S], padded at the end; S may be 0."""
-        self.model = model
-        self.at = Context("decoder", cache=KVCache())
-        self.real = torch.zeros(len(src), 0, dtype=torch.bool, device=src.device)
+        self.model, self.cache = model, KVCache()
+        self.real = src != model.config.pad_id  # [R, n], False at padding, over all tokens read
         if src.size(1):
-            self._read(src)
+            model.extend(src, self.real, Context("decoder", cache=self.cache))
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.beam.StepFunction`."""
-        device = self.real.device
+        ids = torch.tensor(tokens, device=self.real.device)[:, None]
         if parents is not None:
-            rows = torch.tensor(parents, device=device)
+            rows = torch.tensor(parents, device=ids.device)
             self.real = self.real[rows]
-            assert self.at.cache is not None
-            self.at.cache.select(rows)
-        hidden = self._read(torch.tensor(tokens, device=device)[:, None])
+            self.cache.select(rows)
+        # No step's token counts as padding, not even in rows that have ended.
+        self.real = torch.cat([self.real, torch.ones_like(ids, dtype=torch.bool)], dim=1)
+        hidden = self.model.extend(ids, self.real, Context("decoder", cache=self.cache))
         return StepOutput(self.model.logits(hidden[:, -1]))
-
-    def _read(self, ids: Tensor) -> Tensor:
-        """Read ids [R, t] after those before them: hidden states [R, t, d_model]."""
-        model, t = self.model, ids.size(1)
-        # A step's token may be any, `</s>` of rows that have ended among them; none is padding.
-        fresh = ids != model.config.pad_id if t > 1 else torch.ones_like(ids, dtype=torch.bool)
-        self.real = torch.cat([self.real, fresh], dim=1)
-        numbers = (self.real.cumsum(1) - 1).clamp(min=0)[:, -t:]
-        mask = self.real[:, None, None, :] & causal_mask(t, self.real.size(1), ids.device)
-        x = model.content(ids) + model.places_of(numbers)
-        for index, layer in enumerate(model.layers):
-            x = layer(x, mask, self.at.layer(index))
-        hidden: Tensor = model.norm(x)
-        return hidden

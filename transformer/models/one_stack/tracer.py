@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
@@ -19,7 +18,7 @@ from transformer.models.one_stack.files import MASK, load_stack, mask_id
 from transformer.models.one_stack.model import OneStack, StackSteps
 from transformer.search.beam import search
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
-from transformer.search.inputs import MAX_TOP_K, checked_whole
+from transformer.search.inputs import MAX_TOP_K, checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
 from transformer.search.request import (
@@ -32,7 +31,7 @@ from transformer.search.request import (
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.building import build_trace, predictions, to_array
+from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
 from transformer.types import AttentionKind, Floats
@@ -40,19 +39,19 @@ from transformer.types import AttentionKind, Floats
 
 @dataclass(frozen=True)
 class Guesses:
-    """Predictions for one place of a text."""
+    """Predictions for one position of a text."""
 
-    position: int  # of the place in the text's tokens
-    token: str  # what stands there, or `MASK`
-    tokens: tuple[str, ...]  # [K], the most probable ones, best first
+    position: int  # index in the text's tokens
+    token: str  # token at this position, or `MASK`
+    tokens: tuple[str, ...]  # [K], the most probable tokens, best first
     log_probs: Floats  # [K]
-    log_prob: float | None  # of `token`; None for a place that is hidden
+    log_prob: float | None  # log-probability of `token`, or None if it is hidden
 
 
 class StackModel(Unedited):
     """A model of one stack and its tokenizer on a device.
 
-    It keeps no state between calls, so threads may share it.
+    Calls share no state, so threads may share a model.
     """
 
     def __init__(
@@ -69,16 +68,15 @@ class StackModel(Unedited):
         """Make a tracer.
 
         Args:
-            max_tokens: longest text; less if the model has fewer positions.
-            decoding: of a translator's calls that leave it out.
+            max_tokens: longest text, further limited by learned positions.
+            decoding: defaults of a translator's calls.
         """
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.kinds: tuple[AttentionKind, ...] = (model.config.kind,)
         self.tokenizer, self.name, self.path, self.decoding = tokenizer, name, path, decoding
-        self.max_tokens = max_tokens
-        if self.config.blocks.positions == "learned":
-            self.max_tokens = min(max_tokens, self.config.max_positions)
+        learned = self.config.blocks.positions == "learned"
+        self.max_tokens = min(max_tokens, self.config.max_positions) if learned else max_tokens
         self._reader = Reader(self.config.blocks, tokenizer, self.max_tokens, EXTRA_LENGTH)
 
     @classmethod
@@ -87,10 +85,10 @@ class StackModel(Unedited):
     ) -> StackModel:
         """Read a checkpoint folder. Raises `CheckpointError`, `InputError` like `Translator`."""
         resolve_device(device)
-        found = load_stack(path)
+        loaded = load_stack(path)
         return cls(
-            found.model, found.tokenizer, device=device, name=found.name,
-            path=found.path, max_tokens=max_tokens, decoding=default_decoding(found.metrics),
+            loaded.model, loaded.tokenizer, device=device, name=loaded.name,
+            path=loaded.path, max_tokens=max_tokens, decoding=default_decoding(loaded.metrics),
         )  # fmt: skip
 
     @property
@@ -99,7 +97,7 @@ class StackModel(Unedited):
         return 4 * self.config.n_parameters
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return None for an ability the model has, else one plain sentence why it has not."""
+        """Return why the model lacks an ability as one sentence, or None if it has it."""
         if ability in ("heads", "any_sentence"):
             return None
         if ability == "search":
@@ -116,7 +114,7 @@ class StackModel(Unedited):
         return "This model has one stack; this page is made for an encoder and a decoder."
 
     def tokenize(self, sentence: str) -> Tokenized:
-        """Split a sentence into pieces. Raises `InputError` for a long one."""
+        """Split a sentence into pieces. Raises `InputError` if it is too long."""
         return self._reader.tokenize(sentence)
 
     def trace(
@@ -134,25 +132,25 @@ class StackModel(Unedited):
         progress: Progress | None = None,
         **options: Any,
     ) -> Trace:
-        """Read one text in one pass, with every map.
+        """Record every map of one pass over a text.
 
-        A model that fills in has the text, `<s>` to `</s>`, in `src_tokens`. Others have it in
-        `tgt_tokens`: each token is predicted from those before it, and the last prediction is the
-        model's own. A translator's text is the source, `</s>`, `<s>` and the translation.
+        A model that fills in reads the text, `<s>` to `</s>`, as `src_tokens`. Others read it as
+        `tgt_tokens` and predict every token from the tokens before it, and one more at the end. A
+        translator's text is the source, `</s>`, `<s>` and the translation.
 
         Args:
             sentence: the text, or a translator's source.
-            target: a translation to follow instead of searching for one.
-            beam_size, alpha: of a translator's search; None is the checkpoint's default.
-            top_k: alternatives recorded for every step, at most the vocabulary.
-            new_tokens: most tokens to append, greedily or sampled.
+            target: a translation to follow instead of a search.
+            beam_size, alpha: a translator's search settings; default: the checkpoint's.
+            top_k: alternatives recorded at every step, at most the vocabulary size.
+            new_tokens: maximum number of tokens to append, greedily or sampled.
             prefix, edits: not supported, see `lacks`.
-            sampling: draw the new tokens.
-            progress: called with (step, longest step); may raise to stop.
-            options: others of `Translator.trace`.
+            sampling: settings to draw the new tokens.
+            progress: called with (step, last step); may raise to stop.
+            options: other options of `Translator.trace`.
 
-        Raises: `InputError` for a blank or too long text or a bad setting; `TypeError` for an
-            option of another name.
+        Raises: `InputError` for a blank or too long text or a bad setting, `TypeError` for an
+            unknown option.
         """
         refuse_unknown(options)
         self.refuse_edits(edits)
@@ -168,26 +166,32 @@ class StackModel(Unedited):
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
         with torch.inference_mode():
             if task == "fill":
-                return self._filled(source, (bos, *source.ids))
+                ids = (bos, *source.ids)
+                return build_trace(
+                    self.tokenizer, {"encoder_self": self._pass(ids)[0]}, source=source.text,
+                    src_tokens=self.tokenizer.shown(ids), src_ids=ids,
+                    src_unknown=tuple(position + 1 for position in source.unknown),
+                    src_special=(0, len(ids) - 1),
+                )  # fmt: skip
             if task == "continue":
                 text: tuple[int, ...] = (bos, *source.ids[:-1])
-                written: tuple[int, ...] = ()
+                new: tuple[int, ...] = ()
                 if new_tokens:
-                    written = self._continued(text, new_tokens, sampling, progress)
-                # `</s>` is predicted last, and nothing reads it.
-                last = eos if written[-1:] == (eos,) else None
-                whole = (*text, *written[: -1 if last else None])
-                return self._recorded(source, whole, len(text), top_k, last, forced=not written)
-            n_given = None
+                    new = self._continue(text, new_tokens, sampling, progress)
+                # `</s>` is only predicted; the model does not read it.
+                last = eos if new[-1:] == (eos,) else None
+                whole = (*text, *new[: -1 if last else None])
+                return self._record(source, whole, len(text), top_k, last, forced=not new)
+            n_prompt = None
             if target is not None:
-                written = tuple(self._reader.target(target))
+                new = tuple(self._reader.target(target))
             else:
                 limit = options.get("max_length")
                 decoding = self.decoding.resolve(beam_size, alpha, drawn=sampling is not None)
-                written = self._found([source], decoding, limit, sampling, progress)[0].ids
-                n_given = len(source.ids) + 1
-            return self._recorded(
-                source, (*source.ids, bos, *written[:-1]), n_given, top_k, written[-1],
+                new = self._search([source], decoding, limit, sampling, progress)[0].ids
+                n_prompt = len(source.ids) + 1
+            return self._record(
+                source, (*source.ids, bos, *new[:-1]), n_prompt, top_k, new[-1],
                 forced=target is not None,
             )  # fmt: skip
 
@@ -200,9 +204,9 @@ class StackModel(Unedited):
         edits: Any = (),
         on_translated: Progress | None = None,
     ) -> list[Translation]:
-        """Translate sentences by beam search; a blank one gives an empty translation.
+        """Translate sentences by beam search; a blank sentence has an empty translation.
 
-        Raises: `InputError` for a model that does not translate, or a bad sentence or setting.
+        Raises: `InputError` if the model does not translate, or for a bad sentence or setting.
         """
         self.refuse_edits(edits)
         if self.config.task != "translate":
@@ -210,12 +214,12 @@ class StackModel(Unedited):
         decoding = self.decoding.resolve(beam_size, alpha, drawn=False)
 
         def run(batch: Sequence[int]) -> list[Translation]:
-            chosen = [sources[index] for index in batch]
+            rows = [sources[index] for index in batch]
             with torch.inference_mode():
-                found = self._found(chosen, decoding)
+                hypotheses = self._search(rows, decoding)
             return [
-                Translation.of(each, self.tokenizer.decode, source.unknown_text)
-                for source, each in zip(chosen, found, strict=True)
+                Translation.of(hypothesis, self.tokenizer.decode, source.unknown_text)
+                for source, hypothesis in zip(rows, hypotheses, strict=True)
             ]
 
         sources = self._reader.sources(sentences)
@@ -223,41 +227,40 @@ class StackModel(Unedited):
         return by_batches(lengths, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION)
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
-        """Return predictions for every hidden place of a trace, by a model that fills in.
+        """Return predictions for every hidden token of a trace by a model that fills in.
 
-        If nothing is hidden, every word is hidden in turn, the others in sight.
+        If nothing is hidden, every word is hidden in turn while the others stay visible.
 
         Raises: `InputError` for a model with another task.
         """
         if self.config.task != "fill":
             raise InputError("this model does not fill in hidden words")
         hidden, ids = mask_id(self.tokenizer), list(trace.src_ids)
-        places = [place for place, each in enumerate(ids) if each == hidden]
+        positions = [position for position, token in enumerate(ids) if token == hidden]
         rows = [ids]
-        if alone := not places:
+        if in_turn := not positions:
             special = {self.config.blocks.bos_id, self.config.blocks.eos_id}
-            places = [place for place, each in enumerate(ids) if each not in special]
-            rows = [[*ids[:place], hidden, *ids[place + 1 :]] for place in places]
+            positions = [position for position, token in enumerate(ids) if token not in special]
+            rows = [[*ids[:position], hidden, *ids[position + 1 :]] for position in positions]
         with torch.inference_mode():
-            text = torch.tensor(rows, device=self.device)
-            states = self.model.read(text)  # [1 or P, T, d_model]
-            chosen = states[range(len(places)), places] if alone else states[0, places]
-            logits = self.model.logits(chosen).float()  # [P, V]
+            states = self.model.read(torch.tensor(rows, device=self.device))  # [1 or P, T, d_model]
+            at = range(len(positions)) if in_turn else 0
+            logits = self.model.logits(states[at, positions]).float()  # [P, V]
             logits[:, [hidden, self.config.pad_id]] = -torch.inf
             every = logits.log_softmax(-1)
         log_probs, order = best(every, checked_whole("top_k", top_k, MAX_TOP_K))
         return tuple(
             Guesses(
-                place,
-                MASK if ids[place] == hidden else trace.src_tokens[place],
+                position,
+                MASK if ids[position] == hidden else trace.src_tokens[position],
                 self.tokenizer.shown(order[row].tolist()),
                 to_array(log_probs[row]),
-                None if ids[place] == hidden else float(every[row, ids[place]]),
+                None if ids[position] == hidden else float(every[row, ids[position]]),
             )
-            for row, place in enumerate(places)
+            for row, position in enumerate(positions)
         )
 
-    def _found(
+    def _search(
         self,
         sources: Sequence[Source],
         decoding: Decoding,
@@ -265,66 +268,49 @@ class StackModel(Unedited):
         sampling: Sampling | None = None,
         progress: Progress | None = None,
     ) -> list[Hypothesis]:
-        """Return the best translations; their ids end in `</s>` unless cut."""
+        """Return the best translations, which end in `</s>` unless they reach the limit."""
         options: SearchOptions = {
             "max_length": max_length, "sampling": sampling, "rule": decoding.rule,
         }  # fmt: skip
         request = search_request(self._reader, decoding.beam_size, decoding.alpha, options)
         # Source, `<s>` and translation share the positions.
-        limits = [min(request.limit(each), self.max_tokens - len(each.ids)) for each in sources]
+        limits = [min(request.limit(row), self.max_tokens - len(row.ids)) for row in sources]
         if min(limits) < 1:
             longest = max(len(source.ids) for source in sources)
             raise InputError(
                 f"the sentence has {longest} tokens, which leaves no room for a translation; "
                 f"at most {self.max_tokens} are allowed in all"
             )
-        rows = [torch.tensor(source.ids) for source in sources]
-        src = pad_sequence(rows, True, self.config.pad_id).to(self.device)
-        found = search(
+        rows = (source.ids for source in sources)
+        src = padded(rows, self.config.pad_id, torch.device(self.device))
+        results = search(
             StackSteps(self.model, src), limits, request.settings,
             piece=lambda token, before: self.tokenizer.pieces[token], progress=progress,
         )  # fmt: skip
-        return [each.hypotheses[0] for each in found]
+        return [result.hypotheses[0] for result in results]
 
-    def _continued(
+    def _continue(
         self,
-        given: tuple[int, ...],
+        text: tuple[int, ...],
         new_tokens: int,
         sampling: Sampling | None,
         progress: Progress | None,
     ) -> tuple[int, ...]:
-        new_tokens = checked_whole("new_tokens", new_tokens)
-        if len(given) + new_tokens > self.max_tokens:
-            raise InputError(
-                f"new_tokens {new_tokens} after {len(given)} is too long; "
-                f"at most {self.max_tokens} tokens are allowed in all"
-            )
+        new_tokens = checked_new_tokens(new_tokens, len(text), self.max_tokens)
         options: SearchOptions = {"sampling": sampling}
         settings = search_request(self._reader, 1, 0.0, options).settings
-        prompt, nothing = list(given[1:]), torch.zeros(1, 0, dtype=torch.long, device=self.device)
-        (found,) = search(
+        prompt, nothing = list(text[1:]), torch.zeros(1, 0, dtype=torch.long, device=self.device)
+        (result,) = search(
             StackSteps(self.model, nothing), [len(prompt) + new_tokens], settings,
             prefixes=[prompt], progress=progress,
         )  # fmt: skip
-        return found.hypotheses[0].ids[len(prompt) :]
+        return result.hypotheses[0].ids[len(prompt) :]
 
-    def _filled(self, source: Source, ids: tuple[int, ...]) -> Trace:
-        maps, _ = self._pass(ids)
-        return build_trace(
-            self.tokenizer,
-            {"encoder_self": maps},
-            source=source.text,
-            src_tokens=self.tokenizer.shown(ids),
-            src_ids=ids,
-            src_unknown=tuple(place + 1 for place in source.unknown),
-            src_special=(0, len(ids) - 1),
-        )
-
-    def _recorded(
+    def _record(
         self,
         source: Source,
         ids: tuple[int, ...],
-        n_given: int | None,
+        n_prompt: int | None,
         top_k: int,
         last: int | None,
         *,
@@ -333,30 +319,24 @@ class StackModel(Unedited):
         """Record a causal pass.
 
         Args:
-            n_given: the first tokens, which were given; None is all.
-            last: the token after the text; None for the model's own choice.
+            n_prompt: number of tokens before the model's own; None for all.
+            last: the token after the text; None for the most probable.
         """
         maps, logits = self._pass(ids)
-        n_given = len(ids) if n_given is None else n_given
+        n_prompt = len(ids) if n_prompt is None else n_prompt
         every = logits.float().log_softmax(-1)  # [T, V]
         if last is None:
             last = int(every[-1].argmax())
         predicted = predictions(every, (*ids[1:], last), top_k)
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
-        written = ids[1:] if self.config.task == "continue" else predicted.ids[ids.index(bos) :]
+        own = ids[1:] if self.config.task == "continue" else predicted.ids[ids.index(bos) :]
         return build_trace(
-            self.tokenizer,
-            {"decoder_self": maps},
-            ids,
-            predicted,
-            source=source.text,
-            text=self.tokenizer.decode(written),
-            score=predicted.log_prob(n_given - 1) / max(len(ids) - n_given + 1, 1),
-            tgt_special=tuple(place for place, each in enumerate(ids) if each in (bos, eos)),
-            complete=last == eos,
-            forced=forced,
-            n_forced=n_given - 1,
-        )
+            self.tokenizer, {"decoder_self": maps}, ids, predicted,
+            source=source.text, text=self.tokenizer.decode(own),
+            score=predicted.log_prob(n_prompt - 1) / max(len(ids) - n_prompt + 1, 1),
+            tgt_special=tuple(at for at, token in enumerate(ids) if token in (bos, eos)),
+            complete=last == eos, forced=forced, n_forced=n_prompt - 1,
+        )  # fmt: skip
 
     def _pass(self, ids: tuple[int, ...]) -> tuple[Floats, Tensor]:
         """Return the maps [L, H, T, T] of a text and its logits [T, V]."""

@@ -185,7 +185,7 @@ class ToyRun:
         """Build the models. Args: job: receives progress in updates; its request is a `Control`."""
         self.job = job
         self.lanes = [Lane(each, path / str(index)) for index, each in enumerate(settings)]
-        self.updates = max(each.updates for each in settings)
+        self.updates = max(choice.updates for choice in settings)
         self.update, self.factor = 0, 1.0
         for lane in self.lanes:
             write_probe(lane.path, *lane.labels())

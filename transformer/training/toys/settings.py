@@ -74,32 +74,22 @@ class ToySettings:
     def model(self, vocab_size: int) -> ModelConfig:
         """Return the model config. Raises `ConfigError`."""
         return ModelConfig(
-            vocab_size=vocab_size,
-            d_model=self.d_model,
+            vocab_size, d_model=self.d_model, d_ff=2 * self.d_model, dropout=0.0,
             n_heads=1 if self.change == "one_head" else self.n_heads,
-            d_ff=2 * self.d_model,
-            n_encoder_layers=self.n_layers,
-            n_decoder_layers=self.n_layers,
-            dropout=0.0,
+            n_encoder_layers=self.n_layers, n_decoder_layers=self.n_layers,
             norm="pre" if self.change == "pre_norm" else "post",
             # A model whose table of positions is zero has none, as a checkpoint can describe.
             positions="stored" if self.change == "no_positions" else "sinusoidal",
             max_positions=64,
-        )
+        )  # fmt: skip
 
     def recipe(self, vocab_size: int) -> Recipe:
         """Return the recipe that `Trainer` runs."""
         training = TrainingRecipe(
-            batch_tokens=768,
-            warmup=1 if self.change == "no_warmup" else self.warmup,
-            peak_lr=self.peak_lr,
-            max_updates=self.updates,
-            cooldown=0.3,
-            label_smoothing=0.0,
-            average=1,
-            seed=self.seed,
-            precision="float32",
-        )
+            batch_tokens=768, warmup=1 if self.change == "no_warmup" else self.warmup,
+            peak_lr=self.peak_lr, max_updates=self.updates, cooldown=0.3, label_smoothing=0.0,
+            average=1, seed=self.seed, precision="float32",
+        )  # fmt: skip
         return Recipe(self.model(vocab_size), training=training)
 
     def hooks(self) -> Hooks | None:

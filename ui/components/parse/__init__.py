@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from figures.labels import row_labels, show_token
-from transformer.measures.parse import Constituent, Reading, bracket_weights, confidences
+from transformer.measures.parse import (
+    Constituent,
+    Reading,
+    bracket_weights,
+    calibrated,
+    confidences,
+)
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels
@@ -54,7 +60,9 @@ def node_label(node: Constituent, trace: Trace) -> str:
 
 def _header(drawing: Drawing) -> dict[str, Any]:
     reading, trace = drawing.reading, drawing.trace
-    sure = np.exp(np.nan_to_num(confidences(reading, trace), nan=-np.inf))
+    log_probs = confidences(reading, trace)
+    words = [node.is_word for node in reading.nodes]
+    sure = np.nan_to_num(np.where(words, np.exp(log_probs), calibrated(log_probs)))
     nodes = [
         {
             "label": show_token(node.label, 12),

@@ -22,8 +22,9 @@ function component({ root, header, body }, host) {
   return watch(root, () => draw(view));
 }
 
-// Phrases below this probability are wrong far more often.
-const unsure = (node) => !node.word && node.p < 0.9;
+// Phrases that are more often wrong than right, and numbers that would stand over most phrases.
+const unsure = (node) => !node.word && node.p < 0.5;
+const silent = (node) => node.word || node.p >= 0.9;
 const percent = (node) => `${(100 * node.p).toFixed(0)}%`;
 
 // The size of an em at which the tree fills the view, as far as it may grow.
@@ -94,7 +95,7 @@ function draw(view) {
       onkeydown: (event) => walk(view, at, event),
     }, shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }),
     shape("text", { x, y, "text-anchor": "middle" }, node.label),
-    node.word || percent(node) === "100%" ? ""
+    silent(node) ? ""
       : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node)));
   });
   const cells = view.cells.map(({ box, text }, at) =>
@@ -160,8 +161,8 @@ function fill(view, at, row) {
   if (!row) {
     parts.push(make("p", "", "The model did not write this bracket; it was added to make a tree."));
   } else {
-    const what = node.word ? "tag" : "phrase";
-    parts.push(make("p", "", `Probability of this ${what}: ${percent(node)}. To write it, the model looked at`));
+    const what = node.word ? "Probability of this tag" : "Phrases as sure as this in GUM’s trees";
+    parts.push(make("p", "", `${what}: ${percent(node)}. To write it, the model looked at`));
     const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
     const lines = order.map((j) => {
       const share = `${(100 * row[j]).toFixed(0)}%`;

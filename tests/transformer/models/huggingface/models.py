@@ -118,13 +118,10 @@ def byt5_tokenizer(_: Path) -> Any:
     return transformers.ByT5Tokenizer(extra_ids=3)
 
 
-def merges_of(texts: Sequence[str], count: int) -> list[tuple[str, str]]:
+def merges() -> list[tuple[str, str]]:
     """The most frequent merges of older BPE, which marks ends of words by `</w>`."""
-    found = learned(
-        models.BPE(), trainers.BpeTrainer, pre_tokenizers.Whitespace(), [], count,
-        end_of_word_suffix="</w>",
-    )  # fmt: skip
-    return list(found["merges"])
+    before, ends = pre_tokenizers.Whitespace(), {"end_of_word_suffix": "</w>"}
+    return list(learned(models.BPE(), trainers.BpeTrainer, before, [], 150, **ends)["merges"])
 
 
 def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, int]:
@@ -132,7 +129,7 @@ def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, i
     words = [*dict.fromkeys(re.findall(r"\w+|[^\w\s]", " ".join(texts)))]
     letters = sorted({*"".join(words)})
     pieces = [*special, *letters, *(f"{each}</w>" for each in (*letters, *words[::2]))]
-    pieces += ["".join(pair) for pair in merges_of(texts, 150)]
+    pieces += ["".join(pair) for pair in merges()]
     return {piece: at for at, piece in enumerate(dict.fromkeys(pieces))}
 
 
@@ -141,8 +138,7 @@ def fsmt_tokenizer(folder: Path) -> Any:
     for name, texts in (("src", SENTENCES[::2]), ("tgt", SENTENCES[1::2])):
         ids = numbered_pieces(texts, SPECIAL)
         (folder / f"vocab-{name}.json").write_text(json.dumps(ids))
-    merges = (f"{a} {b} 1\n" for a, b in merges_of(SENTENCES, 150))
-    (folder / "merges.txt").write_text("".join(merges))
+    (folder / "merges.txt").write_text("".join(f"{a} {b} 1\n" for a, b in merges()))
     return transformers.FSMTTokenizer(
         ["en", "de"], *(str(folder / name) for name in FSMT_FILES), do_lower_case=False
     )
@@ -328,14 +324,17 @@ def make_folder(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Any:
     decoding = json.loads((folder / "generation_config.json").read_text())
     decoding |= {"bad_words_ids": [[pad]], "max_length": 60}
     (folder / "generation_config.json").write_text(json.dumps(decoding))
-    return transformers.MarianMTModel.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    return marian_model(folder)
+
+
+def marian_model(folder: Path) -> Any:
+    eager = {"attn_implementation": "eager", "dtype": torch.float32}
+    return transformers.MarianMTModel.from_pretrained(folder, **eager).eval()
 
 
 def marian(folder: Path) -> Made:
-    model = make_folder(folder, "separate vocabularies")
-    return model.requires_grad_(False), transformers.MarianTokenizer.from_pretrained(folder)
+    model = make_folder(folder, "separate vocabularies").requires_grad_(False)
+    return model, transformers.MarianTokenizer.from_pretrained(folder)
 
 
 EVERY: dict[str, Callable[[Path], Made]] = {

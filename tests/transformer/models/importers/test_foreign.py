@@ -62,7 +62,6 @@ class TestSameModel(SameModel):
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
-    """The text that the vocabularies come from has no unknown pieces and is restored."""
     if pair.ours.tokenizer.kind == "word":
         return  # text is cut already
     for tokenizer, texts in (
@@ -75,7 +74,6 @@ def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
 
 
 def test_text_that_is_cut_already(tmp_path: Path) -> None:
-    """Without a file of merges, the input is pieces as spelled in the vocabulary."""
     pair = make_pair(tmp_path, "fairseq", "positions of both kinds")
     pieces = [p for p in pair.ours.tokenizer.pieces[4:] if p.isalpha() or p[:-2].isalpha()]
     inside = next(piece for piece in pieces if piece.endswith("@@"))
@@ -90,15 +88,13 @@ def test_merges_come_after_moses(tmp_path: Path) -> None:
     pair = make_pair(tmp_path, "fairseq", "post-norm, all shared")
     cut = pair.ours.tokenize("The animal didn't cross the street.")
     shown = "".join(cut.pieces)
-    assert "didn▁&apos;t" in shown
-    assert shown.endswith("street▁.")
+    assert "didn▁&apos;t" in shown and shown.endswith("street▁.")
     plain = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "plain", moses=False)
     translator = Translator.load(plain, device="cpu")
     assert "".join(translator.tokenize("didn't.").pieces) == "▁didn't."
 
 
 def test_pieces_that_the_vocabulary_lacks_are_not_made(tmp_path: Path) -> None:
-    """JoeyNMT cuts a text only into pieces that its vocabulary has."""
     pair = make_pair(tmp_path, "joeynmt", "pre-norm, other ids")
     table = (tmp_path / "theirs" / "src_vocab.txt").read_text().split("\n")
     processor = spm.SentencePieceProcessor(str(tmp_path / "theirs" / "sp.en.model"))
@@ -154,13 +150,11 @@ def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None
     special = {**JOEYNMT[shape].get("special", {}), **MARKED}
     pair = make_pair(tmp_path, "joeynmt", shape, cut=cut, special=special)
     tokenizer = Translator.load(pair.ours.path, device="cpu").tokenizer
-    tag = tokenizer.piece_to_id("<de>")
+    tag, target = tokenizer.piece_to_id("<de>"), tokenizer.target
     assert tag != tokenizer.unk_id
     assert (tokenizer.tokenize("<de> dog").ids[0] == tag) == (cut == "old")
-    dog = tokenizer.target.encode("ein")
-    assert tokenizer.target.decode([tokenizer.target.piece_to_id("<de>"), *dog]) == (
-        tokenizer.target.decode(dog)
-    )
+    dog = target.encode("ein")
+    assert target.decode([target.piece_to_id("<de>"), *dog]) == target.decode(dog)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -237,8 +231,7 @@ def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
     edit("config.yaml", "data", "src", "tokenizer_cfg", pretokenizer="moses")(tmp_path / "theirs")
     (tmp_path / "theirs" / "best.ckpt").symlink_to("7.ckpt")
     ours = Translator.load(FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours"))
-    assert isinstance(ours.tokenizer, Numbered)
-    assert isinstance(ours.tokenizer.target, Numbered)
+    assert isinstance(ours.tokenizer, Numbered) and isinstance(ours.tokenizer.target, Numbered)
     assert ours.tokenizer.preparation == Preparation(
         normalise=True, normalise_punctuation=True, moses="en", lowercase=True
     )

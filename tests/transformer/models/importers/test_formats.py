@@ -50,8 +50,7 @@ def test_an_import_knows_a_folder_says_how_far_it_is_and_can_be_stopped(tmp_path
         tmp_path / "theirs", tmp_path / "ours", report=lambda *how_far: heard.append(how_far)
     )
     assert inspect_entry(tmp_path / "ours").ok
-    assert heard == sorted(heard)
-    assert len({most for _, most in heard}) == 1
+    assert heard == sorted(heard) and len({most for _, most in heard}) == 1
     assert all(done < most for done, most in heard)
 
     class Stopped(BaseException):

@@ -15,6 +15,7 @@ from tests.transformer.models.huggingface.models import (
     SHAPES,
     TAGS,
     make_folder,
+    marian_model,
     transformers,
     typed_texts,
 )
@@ -46,12 +47,7 @@ class Library:
     """Hugging Face's model and tokenizer; called for a pass."""
 
     def __init__(self, folder: Path, model: Any = None) -> None:
-        self.model = (
-            model
-            or transformers.MarianMTModel.from_pretrained(
-                folder, attn_implementation="eager", dtype=torch.float32
-            ).eval()
-        )
+        self.model = model or marian_model(folder)
         self.cut = transformers.MarianTokenizer.from_pretrained(folder)
 
     def __call__(self, src: Tensor, tgt_in: Tensor) -> Passed:
@@ -157,9 +153,7 @@ def with_added(folder: Path, shape: str, how: str) -> Any:
         (folder / how).write_text(json.dumps({"added_tokens": listed}))
     if how != path.name:
         path.write_text(json.dumps(settings))
-    return transformers.MarianMTModel.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    return marian_model(folder)
 
 
 @pytest.mark.parametrize(("shape", "how"), [
@@ -260,20 +254,18 @@ def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool)
 
 
 def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
-    """Renormalised probabilities, further suppressed ids, and no forced end."""
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
     path = tmp_path / "theirs" / "generation_config.json"
     settings = json.loads(path.read_text())
     pad = theirs.config.pad_token_id
-    settings |= {"bad_words_ids": [[pad], [7], [9]], "renormalize_logits": True}
-    settings |= {"forced_eos_token_id": None, "suppress_tokens": [11, 9]}
-    settings |= {"decoder_start_token_id": 7}  # which the config says otherwise
+    settings |= {
+        "bad_words_ids": [[pad], [7], [9]], "renormalize_logits": True, "suppress_tokens": [11, 9],
+        "forced_eos_token_id": None, "decoder_start_token_id": 7,  # not as in config.json
+    }  # fmt: skip
     path.write_text(json.dumps(settings))
     ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
-    assert ours.config.suppressed_ids == (7, 9, 11)
-    assert ours.config.bos_id == 7
-    assert ours.config.renormalise
-    assert not ours.config.forced_eos
+    assert ours.config.suppressed_ids == (7, 9, 11) and ours.config.bos_id == 7
+    assert ours.config.renormalise and not ours.config.forced_eos
     theirs.generation_config.update(**settings)
     theirs.generation_config.forced_eos_token_id = None
     pair = Pair("marian", Library(tmp_path / "theirs", theirs), ours)

@@ -50,7 +50,7 @@ def ids(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize(("change", "reason"), [
     ({"task": "paint"}, "task='paint' is not one of: continue, fill, translate"),
     ({"n_layers": 0}, "n_layers=0"),
-    ({"n_decoder_layers": 2}, "n_decoder_layers says nothing"),
+    ({"n_decoder_layers": 2}, "n_decoder_layers does not apply"),
     ({"positions": "stored"}, "positions='stored' is not one of"),
     ({"colour": 1}, "unknown setting 'colour'"),
 ])  # fmt: skip
