@@ -1,7 +1,7 @@
-"""The Attention page's choices, limited to one trace, and the maps that are computed for them.
+"""The Attention page's choices, limited to one trace, and the maps computed for them.
 
-Tokens are stored as positions of pieces, so a selection survives the switch to whole words; a word
-is selected if any of its pieces is.
+Tokens are stored as positions of pieces, so a selection survives a switch to whole words; a word is
+selected if any of its pieces is.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ T = TypeVar("T")
 def several(
     name: str, parse: Callable[[str], T], write: Callable[[T], str] = str, of: str = ""
 ) -> Param[tuple[T, ...] | None]:
-    """Return the setting of several values, `1.3-2.5`, in order and each once.
+    """Return a setting with several distinct values in order, such as `1.3-2.5`.
 
-    `none` is no value; None, the page's default, is not written.
+    `none` is an empty tuple; None, the page's default, is not written.
     """
 
     def parse_all(raw: str) -> tuple[T, ...]:
@@ -63,8 +63,8 @@ def several(
     def write_all(values: tuple[T, ...] | None) -> str:
         return "" if values is None else "-".join(map(write, values)) or "none"
 
-    each_once = url_state.checked(parse_all, lambda values: len(set(values)) == len(values))
-    return Param(name, each_once, None, write_all, of)
+    distinct = url_state.checked(parse_all, lambda values: len(set(values)) == len(values))
+    return Param(name, distinct, None, write_all, of)
 
 
 def _parse_head(raw: str) -> Head:
@@ -91,11 +91,11 @@ def _parse_pin(raw: str) -> Pin | None:
 
 @dataclass(frozen=True)
 class AttentionSettings(Choice):
-    """The URL parameters; `read_choice` limits them to a trace.
+    """URL parameters; `read_choice` limits them to a trace.
 
-    `pin`, `queries` and `keys` belong to the tokens of one sentence and kind. The heads with the
-    pattern `find` are looked for in `find_in`; none is the kind on screen. If `find` is stored, the
-    finder is open. `source_word` is the word that may be hidden, from 1.
+    `pin`, `queries` and `keys` refer to tokens of one sentence and kind. A stored `find` opens the
+    finder, which searches the kinds in `find_in`, by default the kind on screen. `source_word` is
+    the number of the word to hide.
     """
 
     kind: Param[str] = KIND
@@ -139,7 +139,7 @@ def ensure_kind(trace: Trace) -> None:
     """Replace the chosen kind if the trace has no maps of it."""
     kinds = kinds_of(trace)
     if url_state.get(KIND) not in kinds:
-        # Tokens selected on other axes mean nothing here; those of a link without a kind do.
+        # Tokens selected for another kind mean nothing here, but those in a link without a kind do.
         tokens = () if url_state.stored(KIND) else AttentionSettings.of("tokens")
         kept = {param: url_state.get(param) for param in tokens if url_state.stored(param)}
         url_state.store({KIND: kinds[-1], **kept})
@@ -154,22 +154,22 @@ def read_choice(
     """Return the stored choice, without anything that this model or sentence lacks.
 
     Args:
-        of_kind: the kind of attention; defaults to the stored one.
-        place: layer and head counted from 1, None for all; defaults to the stored ones.
-        display: defaults to the stored one.
+        of_kind: kind of attention; defaults to the stored kind.
+        place: layer and head, 1-based, None for all; defaults to the stored ones.
+        display: defaults to the stored display.
     """
     kinds = kinds_of(trace)
     stored = AttentionSettings.read()
-    stored_kind = next((each for each in kinds if each == stored.kind), kinds[-1])
+    stored_kind = next((kind for kind in kinds if kind == stored.kind), kinds[-1])
     kind = of_kind or stored_kind
     n_layers, n_heads, n, m = trace.attention(kind).shape
     layer, head = url_state.indices(place or (stored.layer, stored.head), (n_layers, n_heads))
     cell = layer, head
     display, heads = display or stored.display, stored.heads
-    if heads is None:  # lines open on one head, and are not combined unless that is asked for
+    if heads is None:  # lines open on one head
         lines = display == "heads" or stored.map == "heads"
         heads = (clearest_head(trace, kind, cell),) if lines else ()
-    heads = tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads)
+    heads = tuple(at for at in heads if at[0] < n_layers and at[1] < n_heads)
     pin = stored.pin
     if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
         pin = None
@@ -185,7 +185,7 @@ def read_choice(
         mass=stored.mass,
         pin=pin,
         queries=tuple(at for at in stored.queries or () if at < n),
-        # Start with the special tokens: how much weight does each head leave on them?
+        # By default, sum the weight that heads leave on special tokens.
         keys=special_keys(trace, kind)
         if stored.keys is None
         else tuple(at for at in stored.keys if at < m),
@@ -193,12 +193,12 @@ def read_choice(
 
 
 def wanted_cell() -> Cell:
-    """Return the stored cell, even if the current kind has no such layer or head."""
+    """Return the stored cell, even if the current kind lacks this layer or head."""
     return url_state.cell(999, 999)
 
 
 def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
-    """Return the heads combined under the lens, including heads that the current kind lacks."""
+    """Return the heads to combine under the lens, including heads that the current kind lacks."""
     if url_state.get(AttentionSettings.map) != "heads":
         return ()
     stored = url_state.get(AttentionSettings.heads)
@@ -206,7 +206,7 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 
 
 def choose_cell(cell: Cell, *heads: Head) -> None:
-    """Store a cell, and heads for lines if given; leave an untouched default out of the link."""
+    """Store a cell, and heads for lines, if any; an unchanged default stays out of the link."""
     layer, head = (None if at is None else at + 1 for at in cell)
     values: dict[Param[Any], object]
     values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
@@ -215,9 +215,9 @@ def choose_cell(cell: Cell, *heads: Head) -> None:
 
 
 def mark_heads(heads: Sequence[Head]) -> None:
-    """Store a set of heads and show them combined under the lens; for none, the chosen cell."""
-    shown = "heads" if heads else "cell"
-    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: shown})
+    """Store heads and combine them under the lens; without heads, show the chosen cell."""
+    under = "heads" if heads else "cell"
+    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: under})
 
 
 def choose_selection(selection: Selection) -> None:
@@ -227,7 +227,7 @@ def choose_selection(selection: Selection) -> None:
 
 
 def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
-    """Have the finder rank heads by how much they look from a query at a key, as units."""
+    """Rank heads in the finder by their weight from a query unit to a key unit."""
     queries, keys = to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)
     url_state.store({
         KIND: choice.kind, AttentionSettings.find: "pair",
@@ -236,16 +236,16 @@ def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
 
 
 def measures() -> dict[str, str]:
-    """Return the labels of registered measures by name; a public server has ours only.
+    """Return labels of registered measures by name; a public server has built-in measures only.
 
-    Modules that `HEADLIGHT_MEASURES` names are imported first.
+    Modules named in `HEADLIGHT_MEASURES` are imported first.
 
     Raises: `InputError`, one line, for a module that cannot be imported.
     """
-    every = all_measures()
+    registry = all_measures()
     if not is_public():
         load_measures(os.environ.get("HEADLIGHT_MEASURES", ""))
-    labels = {name: name if is_built_in(name) else f"{name} (your measure)" for name in every}
+    labels = {name: name if is_built_in(name) else f"{name} (your measure)" for name in registry}
     return {name: label for name, label in labels.items() if name == label or not is_public()}
 
 
@@ -260,7 +260,7 @@ def toggle_find() -> None:
 def found_values(
     kind: AttentionKind, units: str, find: str, pair: tuple[int, int] = (0, 0)
 ) -> Computation[Floats | str | None]:
-    """Return the values of every head, or in one line what is wrong with a measure."""
+    """Return every head's value, or one line about the error in a measure."""
 
     def make(_: object, trace: Trace) -> Floats | str | None:
         try:
@@ -272,37 +272,36 @@ def found_values(
 
 
 def as_units(pair: tuple[int, int]) -> tuple[tuple[int], tuple[int]]:
-    """Return a chosen query and key as the tokens of a pattern."""
+    """Return a query and a key as the tokens of a pattern."""
     return (pair[0],), (pair[1],)
 
 
 def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]:
-    """Return what heads do by kind, from the study of the model: a word, and a sentence.
+    """Return head roles by kind, a word and a sentence, from the model's study.
 
-    While the finder shows a measure, its value instead.
-
-    An edited model's heads bear the roles of the whole model, unless it was studied itself.
+    While the finder shows a measure, its values replace the roles. Heads of an edited model have
+    the roles of the original unless the edited model was studied itself.
     """
-    found: dict[str, dict[Head, tuple[str, str]]] = {kind: {} for kind in kinds_of(trace)}
+    roles: dict[str, dict[Head, tuple[str, str]]] = {kind: {} for kind in kinds_of(trace)}
     opened = _opened(view)
     for (kind, layer, head), tag in opened.tags.items() if opened else ():
-        if kind in found and tag.finding.named:
-            found[kind][layer, head] = tag.word, tag.text
+        if kind in roles and tag.finding.named:
+            roles[kind][layer, head] = tag.word, tag.text
     name = url_state.get(AttentionSettings.find)
-    ours = name in all_measures() and (is_built_in(name) or not is_public())
-    if url_state.stored(AttentionSettings.find) and ours:
+    usable = name in all_measures() and (is_built_in(name) or not is_public())
+    if url_state.stored(AttentionSettings.find) and usable:
         for kind in kinds_of(trace):
             values = computed(view, found_values(kind, url_state.get(UNITS), name))
             if values is not None and not isinstance(values, str):
-                found[kind] = {
+                roles[kind] = {
                     (layer, head): (f"{value:.2f}", f"{name}: {value:.4g}.")
                     for (layer, head), value in np.ndenumerate(values)
                 }
-    return found
+    return roles
 
 
 def study_for(view: View) -> Study | None:
-    """Return the study of the view's model, see `heads_do`."""
+    """Return the study of the view's model; see `heads_do`."""
     opened = _opened(view)
     return opened.study if opened else None
 
@@ -325,16 +324,16 @@ def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
 
 
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
-    """Return the grid's tab for every kind, with its maps if they are sent now."""
+    """Return the grid's tab for every kind, with its maps if they are sent at once."""
     sheets = {kind: get_sheet(view, replace(choice, kind=kind)) for kind in _at_once(trace, choice)}
     return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
 
 
 def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int]:
-    """Return the most heads per layer and the longest axis over all kinds, in the view's units."""
-    shown = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
-    longest = max(max(len(maps.queries), len(maps.keys)) for maps in shown)
-    return max(maps.weights.shape[1] for maps in shown), longest
+    """Return the largest number of heads per layer and of units per axis over all kinds."""
+    every = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
+    longest = max(max(len(maps.queries), len(maps.keys)) for maps in every)
+    return max(maps.weights.shape[1] for maps in every), longest
 
 
 def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
@@ -343,7 +342,7 @@ def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
 
 
 def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any]]:
-    """Return all that one view of the page needs."""
+    """Return the computations for one display."""
     first: list[Computation[Any]] = []
     if choice.units != "tokens":
         kinds = kinds_of(trace) if choice.display == "grid" else (choice.kind,)
@@ -356,7 +355,7 @@ def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any
 
 
 def _at_once(trace: Trace, choice: AttentionChoice) -> list[AttentionKind]:
-    """The kinds whose grids are sent together: all of them if they are small enough."""
+    """Return the kinds whose grids are sent together: all if they are small enough."""
     kinds = kinds_of(trace)
     quick = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
     return [kind for kind in kinds if quick or kind == choice.kind]

@@ -27,20 +27,20 @@ from ui.work.desk import get_trace
 
 
 def draw_hint(view: View, trace: Trace, name: str) -> None:
-    """Draw the hint of a display, or what edits changed."""
+    """Draw a display's hint, or the effect of edits."""
     edits = parse_edits(view.entry.ref.edits)
     if not edits:
         widgets.draw_hint("switches" if name == "grid" and view.kind == "checkpoint" else name)
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(said_of_changes(view, trace, get_trace(view.original)), width="content")
-        if any(each.silences for each in edits):
+        if any(edit.silences for edit in edits):
             st.button("Restore all", key="restore_heads", type="tertiary", on_click=restore_heads,
                       icon=":material/restart_alt:", help="Bring all heads back.")  # fmt: skip
 
 
 def draw_texts(view: View, trace: Trace) -> None:
-    """Draw the sentence, whose words can be hidden, and its translation with what edits changed."""
+    """Draw the sentence, whose words can be hidden, and its translation or the effect of edits."""
     edits = parse_edits(view.entry.ref.edits)
     one, other = (st.container(), None) if edits else st.columns(2, gap="medium")
     with one:
@@ -57,11 +57,10 @@ def draw_texts(view: View, trace: Trace) -> None:
 
 
 def _draw_source(trace: Trace, edits: Collection[Edit]) -> tuple[int, ...]:
-    """Draw the sentence word by word; return the positions of the chosen word, () for none."""
+    """Draw the sentence word by word; return the chosen word's piece positions, or ()."""
     tokens, words = trace.src_tokens, word_groups(trace.src_tokens, trace.src_special)
-    if all(
-        len(each.strip("▁")) <= 1 for each in set(tokens) - {tokens[at] for at in trace.src_special}
-    ):
+    ordinary = set(tokens) - {tokens[at] for at in trace.src_special}
+    if all(len(token.strip("▁")) <= 1 for token in ordinary):
         words = tuple((at,) for at in range(len(tokens)))  # a string of letters is no word
     chosen = url_state.index(AttentionSettings.source_word, len(words))
     hidden = [at for at, word in enumerate(words) if set(_hides("cross", word)) <= set(edits)]
@@ -84,7 +83,7 @@ def _hides(where: Where, word: Sequence[int]) -> list[Edit]:
 
 
 def _offer_hiding(trace: Trace, word: Sequence[int]) -> None:
-    """Offer to hide a source word, all of its tokens, from the decoder, and from the encoder."""
+    """Offer to hide all tokens of a source word from the decoder, and from the encoder."""
     (name,) = group_labels([trace.src_tokens[at] for at in word], (tuple(range(len(word))),))
     decoder, encoder = _hides("cross", word), _hides("encoder", word)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hiding"):
@@ -100,28 +99,26 @@ def _offer_hiding(trace: Trace, word: Sequence[int]) -> None:
 
 
 def heads_out(view: View, trace: Trace) -> dict[str, Bools] | None:
-    """Return the heads that are out by kind; None for a model that takes no edits."""
+    """Return the heads that are out by kind, or None if the model takes no edits."""
     if view.kind != "checkpoint":
         return None
     edits = parse_edits(view.entry.ref.edits)
     return {
-        each: heads_off(edits, each, trace.attention(each).shape[:2]) for each in kinds_of(trace)
+        kind: heads_off(edits, kind, trace.attention(kind).shape[:2]) for kind in kinds_of(trace)
     }
 
 
 def take_switch(off: Mapping[str, Bools]) -> None:
     """Take heads out, or bring them back, as the grid reports. A callback."""
-    if found := switched(st.session_state["grid"].get("switch"), off):
-        kind = next(each for each in ATTENTION_KINDS if each == found.tab)
-        switch(kind, found.heads, join=found.join)
+    if report := switched(st.session_state["grid"].get("switch"), off):
+        kind = next(kind for kind in ATTENTION_KINDS if kind == report.tab)
+        switch(kind, report.heads, join=report.join)
 
 
 def offer_cut(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Offer to cut the edge between the chosen query and key, in the map's heads and in all."""
-    queries, keys = (
-        to_units(at, groups)
-        for at, groups in ((choice.queries, maps.query_groups), (choice.keys, maps.key_groups))
-    )  # fmt: skip
+    queries = to_units(choice.queries, maps.query_groups)
+    keys = to_units(choice.keys, maps.key_groups)
     if view.kind != "checkpoint" or len(queries) != 1 or len(keys) != 1:
         return
     edges = [
@@ -149,15 +146,15 @@ def offer_cut(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _places(choice: AttentionChoice, n_layers: int) -> dict[str, Sequence[Cell]]:
-    """Return the heads of the map on screen, and all heads, by their name."""
+    """Return the heads of the map on screen, and all heads, by name."""
     everywhere: dict[str, Sequence[Cell]] = {"all heads": [(None, None)]}
     if choice.chosen:
         return {"the chosen heads": choice.heads, **everywhere}
     layer, head = choice.cell
     if layer is None:
-        every = [(each, head) for each in range(n_layers)]
-        return (
-            everywhere if head is None else {f"head {head + 1} of all layers": every, **everywhere}
-        )
+        column = {} if head is None else {
+            f"head {head + 1} of all layers": [(at, head) for at in range(n_layers)]
+        }  # fmt: skip
+        return {**column, **everywhere}
     name = f"layer {layer + 1}" + ("" if head is None else f", head {head + 1}")
     return {name: [choice.cell], **everywhere}

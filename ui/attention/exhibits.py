@@ -1,4 +1,4 @@
-"""The Attention page's downloads: each display as panels, arrays, HTML page and program."""
+"""Downloads of the Attention page: every display as panels, arrays, HTML page and program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from figures.attention import is_share
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
+from figures.labels import count
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, How, kept_lines
 from transformer.measures.registered import MEASURES, is_built_in
@@ -37,23 +38,19 @@ from ui.components.grid import Tab, grid_component
 from ui.components.lines import Pin
 from ui.export.programs import Source, facts_of
 
-#: An HTML page holds a lens for every cell of the grid up to this many weights (5.3 bytes each).
+#: Up to this many weights (5.3 bytes each), an HTML page has a lens for every grid cell.
 MOST_FOLLOWING = 1_000_000
 
 
 def stem(choice: AttentionChoice, maps: Maps) -> str:
-    """Return the file name's stem: the kind and which of its maps."""
-    which = {
-        "grid": "all heads",
-        "heads": _lines_name(choice),
-        "matrix": name_of_map(choice),
-    }[choice.display]
-    return file_stem(maps.kind_text.name, which, *(["words"] if choice.units == "words" else []))
+    """Return the file name stem: kind and maps."""
+    names = {"grid": "all heads", "heads": _lines_name(choice), "matrix": name_of_map(choice)}
+    words = ["words"] if choice.units == "words" else []
+    return file_stem(maps.kind_text.name, names[choice.display], *words)
 
 
 def _lines_name(choice: AttentionChoice) -> str:
-    n = len(choice.heads)
-    return f"lines of {n} head{'' if n == 1 else 's'}"
+    return f"lines of {count(len(choice.heads), 'head')}"
 
 
 def attention(
@@ -82,9 +79,9 @@ def attention(
         dim: cover special tokens.
         chosen: combine `heads` in the matrix in place of `layer` and `head`.
         heads: (layer, head) from 0.
-        mass: share of each query's weight that its lines hold.
-        pin: the marked token, ("query", position) or ("key", position).
-        queries, keys: positions whose weight is summed for each head.
+        mass: share of a query's weight that its lines hold.
+        pin: marked token, ("query", position) or ("key", position).
+        queries, keys: positions whose weight is summed for every head.
 
     Raises: `InputError` for a kind, layer or head that the trace does not have.
     """
@@ -111,15 +108,14 @@ def found_heads(
     queries: tuple[int, ...] = (),
     keys: tuple[int, ...] = (),
 ) -> Exhibit:
-    """Return how much each head has of a pattern, or a measure of each head, as a figure.
+    """Return every head's share of a pattern, or its value of a measure, as a figure.
 
     Args:
-        find: a pattern, such as "previous", or the name of a measure (`register_measure`).
+        find: a pattern, such as "previous", or a measure name (`register_measure`).
         units: "tokens" or "words".
-        queries, keys: the tokens of the pattern "pair", as positions.
+        queries, keys: positions of the tokens in the pattern "pair".
 
-    Raises: `InputError` for a name that is neither, a pattern that no row has, or a measure that
-        fails.
+    Raises: `InputError` for an unknown name, a pattern that no row has, or a measure that fails.
     """
     if kind not in (kinds := kinds_of(trace)):
         raise InputError(f"{kind!r} is none of the trace's kinds of attention: {', '.join(kinds)}")
@@ -133,7 +129,7 @@ def found_heads(
     caption = "Weight on these keys, averaged over the rows that have one."
     if not weight:
         whose = "" if is_built_in(find) else " from outside Headlight"
-        caption = f"A measure{whose}, for each head."
+        caption = f"A measure{whose}, for every head."
     part = Panel(
         title, values, layers, heads, "layer", "head", "attention" if share else "diverging",
         "" if share else find,
@@ -146,7 +142,7 @@ def found_heads(
 
 
 def found_exhibit(trace: Trace, source: Source, find: str, **choice: Any) -> Exhibit:
-    """Return `found_heads` with its origin; its program imports the module of a measure."""
+    """Return `found_heads` with its source; its program imports a measure's module."""
     made = source.of(found_heads, trace, find=find, **choice)
     if find in PATTERNS or is_built_in(find):
         return made
@@ -155,10 +151,9 @@ def found_exhibit(trace: Trace, source: Source, find: str, **choice: Any) -> Exh
 
 def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> Exhibit:
     """Return the chosen display of one kind of attention as a figure."""
-    arguments = {each.name: getattr(choice, each.name) for each in fields(choice)}
+    arguments = {field.name: getattr(choice, field.name) for field in fields(choice)}
     layer, head = arguments.pop("cell")
-    arguments |= {"layer": layer, "head": head}
-    return source.figure(_exhibit(trace, choice), attention, **arguments)
+    return source.figure(_exhibit(trace, choice), attention, **arguments, layer=layer, head=head)
 
 
 def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
@@ -189,7 +184,7 @@ def _grid(trace: Trace, choice: AttentionChoice, maps: Maps) -> Exhibit:
 
 
 def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offline, ...]:
-    """Return the offline grid and lens, with a tab for each kind unless the file would be large."""
+    """Return the offline grid and lens, with a tab per kind unless the file would be large."""
     kinds = kinds_of(trace)
     lens = shown_map(maps, choice).lens()
     if len(kinds) == 1 or sum(trace.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
@@ -207,9 +202,9 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
 
 
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
-    """Return the lens for each cell of the grid; empty if the file would be too large.
+    """Return lens messages by grid cell, or {} if the file would be too large.
 
-    Args: kind: the kind's name, if the grid has tabs.
+    Args: kind: name of the kind, if the grid has tabs.
     """
     n_layers, n_heads = maps.weights.shape[:2]
     if maps.weights.size > MOST_FOLLOWING:
@@ -247,12 +242,7 @@ def _lines(choice: AttentionChoice, maps: Maps) -> Exhibit:
 
 def _matrix(choice: AttentionChoice, maps: Maps) -> Exhibit:
     shown = shown_map(maps, choice)
-    parts = [
-        Panel(
-            shown.name, shown.weights, tuple(maps.queries), tuple(maps.keys),
-            f"query: {maps.kind_text.queries}", f"key: {maps.kind_text.keys}",
-        )
-    ]  # fmt: skip
+    parts = [shown.panel()]
     arrays = {"weights": shown.weights}
     if choice.keys:
         n_layers, n_heads = maps.weights.shape[:2]

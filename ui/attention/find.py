@@ -1,4 +1,4 @@
-"""Find heads by where they look: all of them ranked by their share of attention on a pattern."""
+"""Find heads by a pattern: all heads ranked by their share of attention on it."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from ui.core.widgets import bound, fill
 from ui.export.download import download_button, source_of, trace_for
 from ui.work.desk import computed, drawn
 
-_MOST = 10  # heads listed
+_MOST = 10  # heads in the ranking
 
-#: Before the name of a role among the patterns.
+#: Prefix of role names among the patterns.
 _ROLE = "role."
 
 _SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
-    """Draw the pattern, the parts to search and the ranking, above the map that it opens."""
+    """Draw the controls for pattern and kinds, and the ranking, above the map that it opens."""
     names: dict[str, str] = dict(NAMES.items())
     study = study_for(view)
     roles = {_ROLE + role.name: role for role in (study.roles if study else ())}
@@ -66,7 +66,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     row = st.container(horizontal=True, vertical_alignment="bottom")
     row.selectbox(
         "Heads that look at", list(names),
-        format_func=lambda each: names[each].replace("`", ""), width=280,
+        format_func=lambda name: names[name].replace("`", ""), width=280,
         **bound(AttentionSettings.find, value=chosen),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
@@ -74,14 +74,17 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         "ranked by their score above the best simple rule.",
     )  # fmt: skip
     if study is not None and chosen in roles:
-        known = study.in_role(roles[chosen])
+        findings = study.in_role(roles[chosen])
         row.caption(
             f"Share above the best simple rule · layer.head  \nOn {plain(study.read)}; "
-            f"{count(sum(each.named for each in known), 'head')} clearly above it."
+            f"{count(sum(finding.named for finding in findings), 'head')} clearly above it."
         )
-        can = [(each.margin, each.head.kind, each.head[1:]) for each in known]
+        margins = [
+            (finding.margin, finding.head.kind, finding.head[1:])
+            for finding in findings if finding.head.kind in kinds_of(trace)
+        ]  # fmt: skip
         with st.container(horizontal=True, gap="small"):
-            _offer(trace, choice, [each for each in can if each[1] in kinds_of(trace)], named=True)
+            _offer(trace, choice, margins, named=True)
         return
     pair = (0, 0)
     if chosen == "pair":
@@ -90,7 +93,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     else:
         with row:
             kinds = _draw_kinds(trace, choice, chosen)
-    found: list[tuple[float, AttentionKind, Head]] = []
+    ranking: list[tuple[float, AttentionKind, Head]] = []
     notes, here = [], choice.kind if choice.kind in kinds else kinds[0]
     table: Floats | None = None
     for kind in kinds:
@@ -107,12 +110,12 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
             if pattern == chosen:
                 even = even_share(mask_of(maps, kind, pattern, *as_units(pair)), causal=maps.causal)
                 notes.append(f"{name}: an even spread would give {even:.2f}.")
-        found += [(value, kind, head) for head, value in ranked(values)[:_MOST]]
+        ranking += [(value, kind, head) for head, value in ranked(values)[:_MOST]]
         table = values if kind == here else table
     what = "Weight" if chosen in PATTERNS else "Value"
     row.caption("  \n".join([f"{what} · layer.head", *notes]))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        _offer(trace, choice, found, named=len(kinds) > 1)
+        _offer(trace, choice, ranking, named=len(kinds) > 1)
         if table is not None:
             _draw_table(view, replace(choice, kind=here), chosen, table, pair)
 
@@ -120,7 +123,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
 def _draw_table(
     view: View, choice: AttentionChoice, find: str, values: Floats, pair: tuple[int, int]
 ) -> None:
-    """Draw all heads of one kind as a table, with its downloads."""
+    """Draw all heads of one kind as a table with downloads."""
     queries, keys = as_units(pair) if find == "pair" else ((), ())
     what = {"kind": choice.kind, "units": choice.units, "queries": queries, "keys": keys}
     with st.popover("Every head", icon=":material/grid_on:", type="tertiary"):
@@ -138,11 +141,11 @@ def _draw_table(
 def _offer(
     trace: Trace,
     choice: AttentionChoice,
-    found: list[tuple[float, AttentionKind, Head]],
+    ranking: list[tuple[float, AttentionKind, Head]],
     *,
     named: bool,
 ) -> None:
-    for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
+    for share, kind, head in sorted(ranking, key=lambda place: -place[0])[:_MOST]:
         part = f"{kind_text_of(trace, kind).short} " if named else ""
         st.button(
             f"**{signed(share)}** · {part}{head[0] + 1}.{head[1] + 1}",
@@ -152,22 +155,19 @@ def _offer(
 
 
 def open_head(kind: AttentionKind, head: Head, display: str) -> None:
-    """Show a head, in the display that is open."""
+    """Show a head in the open display."""
     if kind != url_state.get(KIND):
         url_state.put(KIND, kind)
     choose_cell(head, *([head] if display == "heads" else []))
 
 
 def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[AttentionKind, ...]:
-    """Draw the parts to search if there are several; by default the one on screen.
-
-    Where that one cannot have the pattern, the parts that can.
-    """
+    """Draw the kinds to search: by default the one on screen, if it can have the pattern."""
     kinds = kinds_of(trace)
-    wanted = url_state.get(AttentionSettings.find_in)
+    stored = url_state.get(AttentionSettings.find_in)
     can = tuple(kind for kind in kinds if _can(pattern, kind))
     default = (choice.kind,) if choice.kind in can or not can else can
-    chosen = tuple(kind for kind in kinds if kind in (wanted or ())) or default
+    chosen = tuple(kind for kind in kinds if kind in (stored or ())) or default
     if len(kinds) == 1:
         return chosen
     st.pills(
@@ -179,9 +179,9 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
 
 
 def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> tuple[int, int]:
-    """Draw the two lists of a pair, and return the chosen query and key, as units.
+    """Draw the lists of queries and keys, and return the chosen pair, as units.
 
-    The choice is the one that the matrix adds up: else the last query and the first key.
+    The matrix sums the same tokens; without any, the pair is the last query and the first key.
     """
     queries = to_units(choice.queries, maps.query_groups) or (len(maps.queries) - 1,)
     keys = to_units(choice.keys, maps.key_groups) or (0,)
@@ -202,7 +202,7 @@ def _take_pair(maps: Maps) -> None:
 
 
 def _can(pattern: str, kind: AttentionKind) -> bool:
-    """Return whether a map of this kind can have the pattern, whatever the text."""
+    """Return True if maps of this kind can have the pattern."""
     if kind == "cross":
         return pattern not in ("previous", "next", "itself")
     return not (pattern == "next" and kind == "decoder_self")

@@ -1,6 +1,6 @@
-"""The maps that the Attention page shows: one kind, by tokens or words, single or combined.
+"""Maps on the Attention page: one kind, by tokens or words, single or combined.
 
-`AttentionChoice` says which ones; it needs no session.
+`AttentionChoice` selects them without a session.
 """
 
 from __future__ import annotations
@@ -49,27 +49,25 @@ _BITS: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = Weak
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """The maps to show, limited to what this model and sentence have; indices count from 0."""
+    """Maps to show, limited to what this model and sentence have; indices count from 0."""
 
-    #: kind, display, units, how, dim: as chosen
     kind: AttentionKind
     display: str
     units: str = "tokens"
     how: How = "mean"
     dim: bool = False
-    #: layer and head of the single map; None combines all layers or all heads
-    cell: Cell = (None, None)
-    chosen: bool = False  # whether the lens shows `heads` combined instead of `cell`
-    heads: tuple[Head, ...] = ()  # the chosen heads, in the order they were chosen; may be empty
-    mass: float = 0.75  # share of each query's weight that its lines hold
-    pin: Pin | None = None  # the pinned token, as the position of a piece
-    #: queries, keys: tokens whose weight is summed, as positions of pieces
+    cell: Cell = (None, None)  # layer and head of the single map; None combines all
+    chosen: bool = False  # whether the lens combines `heads` instead of showing `cell`
+    heads: tuple[Head, ...] = ()  # chosen heads in order of choice, possibly none
+    mass: float = 0.75  # share of a query's weight that its lines hold
+    pin: Pin | None = None  # pinned token, as a piece position
+    #: queries, keys: tokens whose weight is summed, as piece positions
     queries: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
 
 
 def kinds_of(trace: Trace) -> tuple[AttentionKind, ...]:
-    """Return the kinds of maps in a trace; at least one."""
+    """Return the kinds of maps in a trace, at least one."""
     return tuple(kind for kind in ATTENTION_KINDS if trace.attention(kind).size)
 
 
@@ -79,18 +77,18 @@ def special_keys(trace: Trace, kind: AttentionKind) -> tuple[int, ...]:
 
 
 def clearest_head(trace: Trace, kind: AttentionKind, cell: Cell) -> Head:
-    """Return the head that the lines open on: `cell`, or the clearest head that it combines.
+    """Return the head on which lines open: `cell`, or the clearest head that it combines.
 
-    That is the one with the most mutual information of query and key.
+    The clearest head has the most mutual information between query and key.
     """
-    known = _BITS.setdefault(trace, {})
-    if kind not in known:
-        known[kind] = mutual_information(trace.attention(kind))
-    bits = known[kind]
-    at = tuple(slice(None) if each is None else slice(each, each + 1) for each in cell)
-    among = np.full(bits.shape, -1.0)
-    among[at] = bits[at]
-    layer, head = divmod(int(among.argmax()), bits.shape[1])
+    cached = _BITS.setdefault(trace, {})
+    if kind not in cached:
+        cached[kind] = mutual_information(trace.attention(kind))
+    bits = cached[kind]
+    at = tuple(slice(None) if index is None else slice(index, index + 1) for index in cell)
+    candidates = np.full(bits.shape, -1.0)
+    candidates[at] = bits[at]
+    layer, head = divmod(int(candidates.argmax()), bits.shape[1])
     return layer, head
 
 
@@ -98,8 +96,7 @@ def to_units(positions: Sequence[int], groups: Groups | None) -> tuple[int, ...]
     """Return the units (tokens or words) that contain any of these pieces."""
     if groups is None:
         return tuple(positions)
-    wanted = set(positions)
-    return tuple(at for at, group in enumerate(groups) if wanted & set(group))
+    return tuple(at for at, group in enumerate(groups) if not set(group).isdisjoint(positions))
 
 
 def to_pieces(units: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
@@ -111,14 +108,14 @@ def to_pieces(units: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class KindText:
-    """The texts that describe one kind of attention (section 3.2.3)."""
+    """Texts about one kind of attention (section 3.2.3)."""
 
     name: str  # label of the control
-    about: str  # one or two sentences of explanation
-    #: queries, keys: titles of the axes
+    about: str  # one or two sentences
+    #: queries, keys: axis titles
     queries: str
     keys: str
-    short: str = ""  # a shorter name for narrow places; empty to use `name`
+    short: str = ""  # shorter name, or "" to use `name`
 
 
 ABOUT: dict[AttentionKind, str] = {
@@ -130,7 +127,7 @@ ABOUT: dict[AttentionKind, str] = {
     "being predicted. Nothing is masked.",
 }
 
-#: The same for models with a single stack, which read a text and translate nothing.
+#: Texts for models with a single stack, which do not translate.
 ABOUT_ONE_STACK: dict[AttentionKind, str] = {
     "encoder_self": "Every token looks at every token of the text, before and after it. Nothing is "
     "masked.",
@@ -140,7 +137,7 @@ ABOUT_ONE_STACK: dict[AttentionKind, str] = {
 
 
 def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
-    """Return the texts for one kind of attention in this model."""
+    """Return the texts about one kind of attention in this model."""
     about, (queries, keys), short = ABOUT[kind], texts_of(trace, kind), KIND_NAMES[kind]
     if one_stack(trace):
         about, short = ABOUT_ONE_STACK.get(kind, about), ""
@@ -152,17 +149,17 @@ def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """All maps of one kind in the units of the view."""
+    """All maps of one kind in the view's units."""
 
     weights: Floats  # [L, H, n, m]; rows are queries and sum to 1
-    #: queries, keys: [n] and [m] labels; decoder rows say what they read and predict
+    #: queries, keys: [n] and [m] labels; decoder rows name the tokens they read and predict
     queries: tuple[str, ...]
     keys: tuple[str, ...]
-    #: query_groups, key_groups: the pieces of each word; None for tokens
+    #: query_groups, key_groups: piece positions per word; None for tokens
     query_groups: Groups | None
     key_groups: Groups | None
-    special: tuple[int, ...]  # columns of special tokens, which "Dim special tokens" covers
-    kind_text: KindText  # the texts for this kind
+    special: tuple[int, ...]  # columns that "Dim special tokens" covers
+    kind_text: KindText  # texts about this kind
     causal: bool  # whether later keys are masked
 
 
@@ -185,7 +182,7 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
 
 
 def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
-    """Return the grid's tab for one kind: its name and its maps."""
+    """Return the grid's tab for one kind."""
     kind_text = kind_text_of(trace, kind)
     return Tab(kind_text.name, kind_text.short or kind_text.name, sheet)
 
@@ -214,7 +211,7 @@ def dimmed_columns(maps: Maps, choice: AttentionChoice) -> tuple[int, ...]:
 
 
 def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
-    """Return the map under the lens: one head, a whole layer or stack, or the chosen heads."""
+    """Return the map under the lens: a head, a whole layer or stack, or the chosen heads."""
     weights = (
         combine_chosen(maps.weights, choice.heads, choice.how)
         if choice.chosen
@@ -236,7 +233,7 @@ def name_of_map(choice: AttentionChoice) -> str:
     return cell_name(choice.cell, choice.how).capitalize()
 
 
-#: Each pattern's name; they follow "Heads that look at".
+#: Pattern names, which follow "Heads that look at".
 NAMES: dict[Pattern, str] = {
     "previous": "the previous token",
     "next": "the next token",
@@ -251,10 +248,7 @@ NAMES: dict[Pattern, str] = {
 def mask_of(
     maps: Maps, kind: AttentionKind, pattern: Pattern, queries: Sequence[int], keys: Sequence[int]
 ) -> Bools:
-    """Return the keys that a pattern names for each query, [n, m]; the tokens of "pair" are units.
-
-    All False where no row has it.
-    """
+    """Return the keys that a pattern selects per query, [n, m]; the tokens of "pair" are units."""
     return pattern_mask(
         pattern, len(maps.queries), len(maps.keys), same=kind != "cross", causal=maps.causal,
         special=maps.special, queries=queries, keys=keys,
@@ -268,10 +262,10 @@ def values_of(
     queries: Sequence[int] = (),
     keys: Sequence[int] = (),
 ) -> Floats | None:
-    """Return each head's weight on a pattern, or a registered measure of it, [L, H].
+    """Return every head's weight on a pattern, or its registered measure, [L, H].
 
-    None where no row has the pattern. Raises: `InputError` for a measure that fails or is missing.
-    """  # fmt: skip
+    None if no row has the pattern. Raises: `InputError` for a measure that fails or is missing.
+    """
     for pattern in PATTERNS:
         if pattern == find:
             mask = mask_of(maps, kind, pattern, queries, keys)
@@ -281,7 +275,7 @@ def values_of(
 
 
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
-    """Return each head's weight on the selected keys, averaged over selected queries, [L, H]."""
+    """Return every head's weight on the selected keys, averaged over selected queries, [L, H]."""
     queries = to_units(choice.queries, maps.query_groups)
     keys = to_units(choice.keys, maps.key_groups)
     return mass_by_head(maps.weights, queries, keys).astype("f4")

@@ -1,4 +1,4 @@
-"""The three ways to look at attention: a grid of all maps, lines between tokens, one matrix."""
+"""Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
 from __future__ import annotations
 
@@ -55,14 +55,13 @@ from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
 from ui.work.desk import drawn, get_trace, get_tracer
 
-#: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
+#: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
 
 _NOT_AN_EXPLANATION = (
     "Attention shows where a head reads, not what the model does with it; by itself it is not an "
     "explanation."
 )
-
 
 _OPENS_ON = (
     " This head is the most selective: its query tells most about its key (mutual information). "
@@ -71,7 +70,7 @@ _OPENS_ON = (
 
 
 def about(maps: Maps) -> str:
-    """Return the text about a kind of attention, and on the mark of a word's start."""
+    """Return the text about a kind of attention and the mark of a word start."""
     return f"{maps.kind_text.about} {word_start((*maps.queries, *maps.keys))}"
 
 
@@ -79,7 +78,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
     trace = get_trace(view)
     shown = shown_map(maps, choice)
-    # Sized for all kinds at once: the browser switches between them without moving the layout.
+    # Sized for all kinds, so that switching between them does not move the layout.
     heads, longest = largest(view, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
@@ -107,7 +106,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
-    """Ask for the heads that look as the cell does that a lens has reported."""
+    """Find the heads with weight on the cell that a lens reports."""
     pair = index_pair(st.session_state[key].get("pair"), maps.weights.shape[2:])
     if pair is not None:
         ask_pair(choice, maps, *pair)
@@ -150,7 +149,7 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
-    """Offer to find the heads that look from the pinned query to the key that is most lit."""
+    """Offer to find the heads that look from the pinned query to its strongest key."""
     if choice.pin is None or choice.pin[0] != "query":
         return
     (query,) = to_units((choice.pin[1],), maps.query_groups)
@@ -163,7 +162,7 @@ def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def draw_mass(where: DeltaGenerator) -> None:
-    """Draw the slider that decides how many lines are drawn."""
+    """Draw the slider for the share of weight that lines hold."""
     where.slider(
         "Share of each query's weight to draw", 0.0, 1.0, step=0.05,
         help="For each query and head, the strongest lines are drawn until together they hold this "
@@ -181,11 +180,11 @@ def draw_lines(
     pins: bool = True,
     beside: bool = False,
 ) -> None:
-    """Mount the lines of one view, and store the heads and the pinned token chosen in it.
+    """Mount lines and store the heads and the token chosen in them.
 
     Args:
         pins: whether the stored pin refers to a token of these maps.
-        beside: whether other maps stand next to these; heads that only those have stay chosen.
+        beside: whether other maps are next to these; heads that only the others have stay chosen.
     """
     groups = {"query": maps.query_groups, "key": maps.key_groups}
     pinned: Pin | None = None
@@ -197,7 +196,7 @@ def draw_lines(
     def changed(chosen: tuple[tuple[Head, ...], Pin | None]) -> None:
         heads, pin = chosen
         stored = (url_state.get(AttentionSettings.heads) if beside else None) or ()
-        others = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
+        others = (head for head in stored if head[0] >= n_layers or head[1] >= n_heads)
         values: dict[Param[Any], object] = {AttentionSettings.heads: (*heads, *others)}
         if pins:
             pinned = (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None
@@ -208,7 +207,7 @@ def draw_lines(
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """Draw one map with its values, and each head's weight on the selected tokens."""
+    """Draw one map with its values, and every head's weight on the selected tokens."""
     shown = shown_map(maps, choice)
     boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
     over = "Mean" if choice.how == "mean" else "Maximum"
@@ -236,7 +235,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def draw_combine() -> None:
-    """Draw the control that decides how heads are combined into one map."""
+    """Draw the control for combining heads into one map."""
     choose_one(
         "Combine heads by", AttentionSettings.how, {"mean": "Mean", "max": "Maximum"},
         label_visibility="visible",
@@ -256,7 +255,7 @@ def draw_dim() -> None:
 
 
 def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw the controls for combining heads and for choosing which; meant for a popover."""
+    """Draw the controls that choose and combine heads, in a popover."""
     draw_combine()
     n_layers, n_heads = maps.weights.shape[:2]
     options = [f"{i + 1}.{j + 1}" for i in range(n_layers) for j in range(n_heads)]
@@ -275,7 +274,7 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw each head's weight on the selected tokens, with its definition."""
+    """Draw every head's weight on the selected tokens, with its definition."""
     st.markdown("**Sum over chosen tokens**")
     st.caption(
         "For each head, the sum of its weights on the chosen keys, averaged over the chosen "
@@ -308,7 +307,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
-    """Draw a link to the head on screen (the first of several), at the selected query."""
+    """Draw a link to the (first) head on screen, at the selected query."""
     if view.kind != "checkpoint" and get_tracer(view).lacks("internals") is not None:
         return
     layer, head = choice.heads[0] if choice.chosen or choice.display == "heads" else choice.cell
@@ -330,9 +329,8 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        hidden = f" · dimming {' and '.join(labels)} hides " + _share(
-            shown.weights, shown.dimmed_keys
-        )
+        share = _share(shown.weights, shown.dimmed_keys)
+        hidden = f" · dimming {' and '.join(labels)} hides {share} of the attention in this map"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{shown.name}**" + hidden, width="content")
         _draw_way_inside(view, choice)
@@ -344,7 +342,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
 def _share(weights: Floats, keys: Sequence[int]) -> str:
     total = float(weights.sum(dtype="f8"))
     share = float(mass_by_head(weights, (), keys)) * len(weights) / total if total else 0.0
-    return f"{share:.2f} of the attention in this map"
+    return f"{share:.2f}"
 
 
 def _as_pieces(maps: Maps) -> Callable[[Selection], None]:
@@ -357,7 +355,7 @@ def _as_pieces(maps: Maps) -> Callable[[Selection], None]:
 
 def _take_tokens(maps: Maps) -> None:
     chosen = [
-        tuple(sorted(int(each.split(" ", 1)[0]) - 1 for each in st.session_state[key]))
+        tuple(sorted(int(label.split(" ", 1)[0]) - 1 for label in st.session_state[key]))
         for key in ("queries_widget", "keys_widget")
     ]
     _as_pieces(maps)((chosen[0], chosen[1]))
@@ -369,7 +367,7 @@ def _take_heads() -> None:
 
 
 def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """Draw the download button for the current display; no button if no head is chosen."""
+    """Draw the display's download button, unless no head is chosen."""
     n_layers, n_heads, n, m = maps.weights.shape
     count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
     if count:

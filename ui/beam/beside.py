@@ -1,4 +1,4 @@
-"""The search trees of both sides of Compare, why each winner won, and one node of each."""
+"""Search trees of both sides of Compare, why their winners won, and one node of either."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.export.download import figure_for
 from ui.frame.beside import Beside, Changes, Maker
 from ui.frame.decoding import decoded_text
 
-#: The parameter of each side's node, whose numbers stand below its tree.
+#: Node settings by side; the numbers of these nodes are below the trees.
 _NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}
 _SLOTS = {letter: Slot(f"beam_tree_{letter}", node) for letter, node in _NODES.items()}
 
@@ -59,7 +59,7 @@ def _figure(side: Side) -> Maker:
 
 
 def _lacks(side: Side) -> str | None:
-    """Return why a model that can search shows no tree of this sentence."""
+    """Return the reason why there is no tree for this sentence, or None."""
     if side.trace.search is not None:
         return None
     if not side.trace.forced:
@@ -69,8 +69,8 @@ def _lacks(side: Side) -> str | None:
         )
     if side.follows:
         return (
-            "No search to show: B follows A’s translation. Switch that off, and B will search for "
-            "its own translation."
+            "No search to show: B follows A’s translation. Switch this off to let B search for its "
+            "own translation."
         )
     return "No search to show: the whole translation was given (teacher forcing)."
 

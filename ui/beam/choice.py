@@ -1,4 +1,4 @@
-"""The Beam search page's choices: nodes A and B, whether dropped nodes show, which panel."""
+"""Choices on the Beam search page: nodes A and B, dropped nodes, panel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
 
-#: A node in a link: its step and its rank, both from 1, as in "5.2".
+#: A node in a link: step and rank, 1-based, as in "5.2".
 Mark = tuple[int, int]
 
 PANELS = {"node": "Node A", "compare": "A and B compared", "finished": "Finished hypotheses"}
 
 
 def mark(name: str) -> Param[Mark | None]:
-    """Return the setting of a node; "none" is no node."""
+    """Return a setting for a node, or None, which a link writes as "none"."""
     return Param(
         name, lambda raw: None if raw == "none" else url_state.parse_pair(raw), None,
         lambda value: "none" if value is None else url_state.write_pair(value), of="request",
@@ -30,7 +30,7 @@ def mark(name: str) -> Param[Mark | None]:
 
 @dataclass(frozen=True)
 class BeamChoice(Choice):
-    """The URL parameters; "auto" shows dropped nodes for a beam of 1 only."""
+    """URL parameters; "auto" shows dropped nodes for a beam of 1 only."""
 
     a: Param[Mark | None] = mark("a")
     b: Param[Mark | None] = mark("b")
@@ -44,10 +44,7 @@ class BeamChoice(Choice):
 
 
 class Slot:
-    """A tree on screen: the key of its component and the settings of its nodes.
-
-    If `b` is None, only one node can be chosen.
-    """
+    """A tree on screen: its component's key and its nodes' settings, `b` None for a single node."""
 
     def __init__(
         self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None = None
@@ -55,15 +52,12 @@ class Slot:
         self.key, self.a, self.b = key, a, b
 
 
-#: The slot of the page's own tree.
+#: The page's own tree.
 PAGE = Slot("beam_tree", BeamChoice.a, BeamChoice.b)
 
 
 def prepare_tree(view: View, tree: Tree) -> None:
-    """Keep the nodes of a link or an earlier visit that the tree has, or choose the default.
-
-    Called in full runs of the page.
-    """
+    """Keep valid nodes of a link or an earlier visit, or choose the default; for full page runs."""
     ensure_node(tree, BeamChoice.a)
     second = chosen(tree, BeamChoice.b)
     written = (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look)
@@ -72,7 +66,7 @@ def prepare_tree(view: View, tree: Tree) -> None:
 
 
 def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
-    """Set a parameter to the default node unless it names a node of this tree."""
+    """Set a parameter to the default node unless the tree has the stored node."""
     if chosen(tree, param) is None:
         first = default_node(tree)
         put(tree, param, None if first is None else first.index)
@@ -90,13 +84,13 @@ def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
 
 
 def chosen(tree: Tree, param: Param[Mark | None]) -> Node | None:
-    """Return the node that a parameter names, None if this tree has no such node."""
+    """Return a parameter's node, or None if this tree does not have it."""
     mark = url_state.get(param)
     return None if mark is None else tree.find(mark[0] - 1, mark[1] - 1)
 
 
 def mark_of(node: Node) -> Mark:
-    """Return a node's step and rank as a link has them."""
+    """Return a node's step and rank for a link."""
     return node.step + 1, node.rank + 1
 
 
@@ -124,9 +118,9 @@ def follow(tree: Tree, reported: TreeChoice) -> None:
 
 
 def default_node(tree: Tree) -> Node | None:
-    """Return the winner's first token that the runner-up does not share.
+    """Return the winner's first node that is not on the runner-up's path.
 
-    With a beam of 1 it is the closest call; without a runner-up, the winner's first token.
+    A beam of 1 returns the closest call; without a runner-up, it is the winner's first node.
     """
     if not tree.winner:
         return None
@@ -142,14 +136,13 @@ def default_node(tree: Tree) -> Node | None:
 
 
 def pair_up(tree: Tree) -> None:
-    """Choose the branches to compare if B is missing: the best through A, the best without it."""
+    """If B is missing, compare the best branches with and without A."""
     a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     if a is None or b is not None or not tree.leaves:
         return
     leaf = tree.best_leaf(a.index)
-    rivals = [each for each in tree.leaves if a.index not in tree.path(each)]
-    if not rivals:
-        rivals = [each for each in tree.leaves if each != leaf]
+    rivals = [other for other in tree.leaves if a.index not in tree.path(other)]
+    rivals = rivals or [other for other in tree.leaves if other != leaf]
     if rivals:
         if leaf is not None:
             put(tree, BeamChoice.a, leaf)

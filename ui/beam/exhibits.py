@@ -1,4 +1,4 @@
-"""The Beam search page's figures: the tree, a node, two branches, the finished hypotheses."""
+"""Figures of the Beam search page: the tree, a node, two branches, finished hypotheses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ui.components.lens import Map
 from ui.components.tree import TreeChoice, branch_components, tree_component
 from ui.export.programs import facts_of
 
-#: The maps of a search.
+#: Maps of a search by kind.
 LOOKS = {"cross": KIND_NAMES["cross"], "decoder_self": KIND_NAMES["decoder_self"]}
 
 _KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
@@ -76,20 +76,19 @@ def search_tree(
         kept=tuple(node.outcome in _KEPT for node in shown),
         ends=tuple(_ENDS.get(node.outcome, "") for node in shown),
     )
-    choice = TreeChoice(a, b, dropped)
     return Exhibit(
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
         caption=f"Columns are steps and rows are ranks. The highlighted path won. {_rule(tree)}",
         parts=(graph,),
         arrays=_tree_arrays(trace, tree),
-        offline=tree_component(tree, choice, "Search tree").offline(),
+        offline=tree_component(tree, TreeChoice(a, b, dropped), "Search tree").offline(),
         facts=facts_of(trace),
     )
 
 
 def _tree_arrays(trace: Trace, tree: Tree) -> dict[str, np.ndarray]:
-    """Return every candidate that the search compared; steps and ranks count from 0."""
+    """Return all candidates that the search compared; steps and ranks count from 0."""
     if tree.beam_size == 1:
         return {
             "log_prob": np.asarray(trace.log_probs),
@@ -106,12 +105,12 @@ def _tree_arrays(trace: Trace, tree: Tree) -> dict[str, np.ndarray]:
 
 
 def node_stem(node: Node, cell: Cell) -> str:
-    """Return the file name's stem for a node's maps."""
+    """Return the file name stem for a node's maps."""
     return file_stem("node", f"step {node.step + 1}", f"rank {node.rank + 1}", cell_name(cell))
 
 
 def branches_stem(look: str, cell: Cell) -> str:
-    """Return the file name's stem for two branches."""
+    """Return the file name stem for two branches."""
     return file_stem("branches", look, cell_name(cell))
 
 
@@ -126,7 +125,7 @@ def search_node(
     """Return the attention of one prediction of a search as a figure.
 
     Args:
-        node: its index in `beam_tree(trace)`.
+        node: index in `beam_tree(trace)`.
         layer, head: from 0; None is the mean over all.
         units: "tokens" or "words".
     """
@@ -141,9 +140,9 @@ def search_node(
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
         f"{signed(chosen.log_prob, 3)}, so far {signed(chosen.total, 3)}, "
         f"score {signed(chosen.score, 3)}. {_rule(tree)}",
-        parts=tuple(each.panel() for each in maps),
+        parts=tuple(shown.panel() for shown in maps),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
-        offline=tuple(each.lens().offline() for each in maps),
+        offline=tuple(shown.lens().offline() for shown in maps),
         columns=1,
         facts=facts_of(trace, where),
     )
@@ -159,10 +158,10 @@ def search_branches(
     *,
     units: str = "tokens",
 ) -> Exhibit:
-    """Return two branches of a search as a figure: their running log p and score, and their maps.
+    """Return two branches of a search as a figure: running log p, score and maps.
 
     Args:
-        a, b: nodes on the branches, by their index in `beam_tree(trace)`.
+        a, b: indices of nodes on the branches in `beam_tree(trace)`.
         kind: "cross" or "decoder_self".
         layer, head: from 0; None is the mean over all.
         units: "tokens" or "words".
@@ -184,7 +183,7 @@ def search_branches(
                 "log p so far", steps, _padded(both.a, both.b, len(steps), "total"), "step", "nats"
             ),
             Series("Score", steps, _padded(both.a, both.b, len(steps), "score"), "step", "score"),
-            *(each.panel() for each in maps),
+            *(shown.panel() for shown in maps),
         ),
         arrays=arrays,
         offline=(
@@ -199,7 +198,7 @@ def search_branches(
 def node_maps(trace: Trace, tree: Tree, node: Node, cell: Cell, units: str) -> tuple[Map, Map]:
     """Return the attention of the query that predicted a node, over the source and the prefix."""
     step = _recorded(trace).steps[node.step]
-    prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
+    prefix = ("<s>", *(earlier.token for earlier in tree.prefix(node.parent)))
     reads, predicts = prefix[-1:], (node.token,)
 
     def shown(
@@ -245,7 +244,7 @@ def _in_units(
     keys: tuple[str, ...],
     key_special: Sequence[int],
 ) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
-    """Return a map with its row and column labels, by tokens or words; a single row is kept."""
+    """Return a map with row and column labels, by tokens or words; a single row stays a token."""
     if units == "tokens":
         return weights, row_labels(reads, predicts), keys
     columns = word_groups(keys, key_special)
@@ -260,16 +259,15 @@ def _in_units(
 
 
 def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dict[str, np.ndarray]:
-    """Return the attribute `what` of each node on two paths, the shorter padded with NaN."""
-    lines = {}
-    for name, path in (("A", a), ("B", b)):
-        values = [float(getattr(node, what)) for node in path]
-        lines[name] = np.array(values + [np.nan] * (length - len(path)))
-    return lines
+    """Return the nodes' attribute `what` along both paths, padded with NaN."""
+    return {
+        name: np.array([getattr(node, what) for node in path] + [np.nan] * (length - len(path)))
+        for name, path in (("A", a), ("B", b))
+    }
 
 
 def length_penalty(trace: Trace) -> Exhibit:
-    """Return the finished hypotheses' scores over the length penalty's exponent as a figure."""
+    """Return scores of finished hypotheses over the length-penalty exponent as a figure."""
     tree = beam_tree(trace)
     leaves = [tree.node(index) for index in tree.leaves]
     alphas = np.linspace(*ALPHAS, 41)

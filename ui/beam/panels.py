@@ -1,4 +1,4 @@
-"""The panels below a search tree: one node, two branches, the finished hypotheses."""
+"""Panels below a search tree: one node, two branches, finished hypotheses."""
 
 from __future__ import annotations
 
@@ -48,17 +48,16 @@ TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tre
 
 @dataclass(frozen=True)
 class Search:
-    """One view's search, as the panels use it."""
+    """One view's search for the panels."""
 
-    view: View  # the settings
-    #: trace, tree: the record of the search
+    view: View
     trace: Trace
     tree: Tree
     decode: Decode  # token ids to text
 
 
 def search_of(view: View, trace: Trace) -> Search:
-    """Return the search of a view whose trace recorded it."""
+    """Return a view's search, which its trace recorded."""
     decode = get_translator(view).tokenizer.target.decode
     return Search(view, trace, computed(view, TREE), decode)
 
@@ -66,7 +65,7 @@ def search_of(view: View, trace: Trace) -> Search:
 def draw_tree(
     search: Search, follow: Callable[[Tree, TreeChoice], None], slot: Slot = PAGE
 ) -> None:
-    """Show the tree; `follow` is called when a node is chosen in it."""
+    """Show the tree and call `follow` when a node is chosen."""
     tree = search.tree
     shown = tree_component(
         tree, choice(tree, slot), summary(tree, search.decode),
@@ -76,7 +75,7 @@ def draw_tree(
 
 
 def draw_why(search: Search, lead: str = "") -> None:
-    """Say why the winner won, with the arithmetic as help; `lead` starts the line."""
+    """Explain after `lead` why the winner won, with the arithmetic as help."""
     why = why_the_winner_won(search.tree, search.decode)
     arithmetic = score_arithmetic(search.tree, search.decode)
     st.markdown(
@@ -86,7 +85,7 @@ def draw_why(search: Search, lead: str = "") -> None:
 
 
 def node_panel(search: Search) -> None:
-    """Draw node A's numbers, and where the model looked while predicting its token."""
+    """Draw node A's numbers and maps."""
     tree = search.tree
     node = chosen(tree, BeamChoice.a)
     if node is None:
@@ -97,7 +96,7 @@ def node_panel(search: Search) -> None:
         draw_node(search, node)
         _draw_go_on_button(search, node)
         together = tree.children[node.parent] if node.parent >= 0 else tree.steps[0]
-        if rivals := [each for each in together if each != node.index]:
+        if rivals := [other for other in together if other != node.index]:
             _draw_why_link(search, node, tree.node(rivals[0]))
     with maps.container():
         cell = draw_axes(search.trace)
@@ -108,12 +107,12 @@ def node_panel(search: Search) -> None:
             + word_start(search.trace.src_tokens)
         )
         shown = node_maps(search.trace, search.tree, node, cell, url_state.get(UNITS))
-        for kind, each in zip(LOOKS, shown, strict=True):
-            _draw_named(each, f"beam_{kind}", 190)
+        for kind, look in zip(LOOKS, shown, strict=True):
+            _draw_named(look, f"beam_{kind}", 190)
 
 
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
-    """Draw a node's token, what became of it and why, and its numbers."""
+    """Draw a node's token, its outcome with the reason, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
     before = text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
     before = "…" + before[-50:] if len(before) > 51 else before
@@ -124,14 +123,14 @@ def draw_node(search: Search, node: Node, letter: str = "") -> None:
 
 
 def _draw_go_on_button(search: Search, node: Node) -> None:
-    """Draw the button that continues the search from a node, even from a dropped one."""
+    """Draw the button that continues the search from a node, also if it was dropped."""
     if node.outcome in ("finished", "cut"):
         return
-    ids = [each.token_id for each in search.tree.prefix(node.index)]
+    ids = [earlier.token_id for earlier in search.tree.prefix(node.index)]
     st.button(
         "Continue from here", icon=":material/alt_route:", key="beam_go_on",
         on_click=begin_with, args=(ids,),
-        help="Search again, with every hypothesis starting with the tokens up to this one.",
+        help="Search again; every hypothesis starts with the tokens up to this node.",
     )  # fmt: skip
 
 
@@ -143,7 +142,7 @@ def _draw_why_link(search: Search, one: Node, other: Node) -> None:
 
 
 def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
-    """Return the node's numbers as two columns, names and values."""
+    """Return the node's numbers as columns of names and values."""
     rows = {
         "log p of this token": f"{signed(node.log_prob, 3)} ({probability(node.log_prob)})",
         "log p so far, their sum": signed(node.total, 3),
@@ -165,7 +164,7 @@ def _draw_named(shown: Map, key: str, max_height: int = 420) -> None:
 
 
 def compare_panel(search: Search) -> None:
-    """Draw two branches: tokens, log-probabilities, curves and attention."""
+    """Draw tokens, log-probabilities, curves and attention of two branches."""
     tree = search.tree
     a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     _choose_branches(search)
@@ -206,7 +205,7 @@ def compare_panel(search: Search) -> None:
 
 
 def _choose_branches(search: Search) -> None:
-    """Draw the lists for A and B: finished hypotheses, and the nodes chosen in the tree."""
+    """Draw the lists for A and B: finished hypotheses and the chosen node."""
     tree = search.tree
     for column, param, name in zip(
         st.columns(2, gap="large"), (BeamChoice.a, BeamChoice.b), "AB", strict=True
@@ -226,7 +225,7 @@ def _choose_branches(search: Search) -> None:
 
 
 def branch_name(search: Search, index: int) -> str:
-    """Return a branch's label in a list: place and text if it finished, else its step and rank."""
+    """Return a branch's label: place and text if it finished, else step and rank."""
     tree, text = search.tree, shorten(text_of(search.tree, index, search.decode), 80)
     if index in tree.leaves:
         return f"#{tree.leaves.index(index) + 1}  {text}"
@@ -235,7 +234,7 @@ def branch_name(search: Search, index: int) -> str:
 
 
 def _parting(both: Comparison) -> str:
-    """Say where two branches part, and what log-probability each adds from there."""
+    """Describe where two branches part and the log-probability that they add from there."""
     if both.same:
         if len(both.a) == len(both.b):
             return "A and B are the same node."
@@ -257,7 +256,7 @@ def _log_prob_from(path: Sequence[Node], start: int) -> float:
 
 
 def finished_panel(search: Search) -> None:
-    """Draw the finished hypotheses with their scores, and what another α would change."""
+    """Draw finished hypotheses with their scores, also under other α."""
     tree = search.tree
     if not tree.leaves:
         st.caption("No hypothesis finished.")
@@ -291,16 +290,16 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
         f"Score of {len(shown)} translations minus the winner's, for α from 0 to 2; the search "
         f"used {tree.alpha:g}",
     )  # fmt: skip
-    said = (
+    note = (
         "How they would compare under another α: a translation above 0 would beat the winner. A "
         "search with that α would drop the same candidates, since all hypotheses at a step are "
         "equally long, but it may stop at another step and so finish others."
     )
-    st.caption(linked(said, "α"))
+    st.caption(linked(note, "α"))
 
 
 def draw_axes(trace: Trace) -> Cell:
-    """Draw the boxes for layer and head, and the control for the axes' units."""
+    """Draw the controls for layer, head and units."""
     n_layers, n_heads = trace.cross.shape[:2]
     with st.container(horizontal=True, vertical_alignment="center"):
         cell = layer_and_head("beam", "cross", n_layers, n_heads, width=round(140 * text_scale()))
@@ -309,13 +308,13 @@ def draw_axes(trace: Trace) -> Cell:
 
 
 def offer_tree(search: Search) -> None:
-    """Draw the tree's download button; the file includes dropped nodes if they are on screen."""
+    """Draw the tree's download button; the file has dropped nodes if they are on screen."""
     shown = asdict(choice(search.tree))
     _offer(search, exhibits.search_tree, "beam_tree_away", file_stem("search tree"), **shown)
 
 
 def offer_panel(search: Search) -> None:
-    """Draw the download button of the panel below the tree, unless the panel is empty."""
+    """Draw the panel's download button, unless the panel is empty."""
     tree, stored, shown = search.tree, BeamChoice.read(), choice(search.tree)
     n_layers, n_heads = search.trace.cross.shape[:2]
     cell = url_state.cell(n_layers, n_heads, "cross")

@@ -1,7 +1,7 @@
-"""The settings of Compare, and the two views that they describe.
+"""Settings of Compare, and the two views that they describe.
 
-A is the view of the sidebar. B differs from it in the checkpoint or in the sentence, and drops what
-would be meaningless there: the token ids of a prefix belong to one checkpoint.
+A is the sidebar's view. B has another checkpoint or sentence and drops settings that are
+meaningless there: the token ids of a prefix belong to one checkpoint.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ui.work.models import REFUSALS, fresh, load
 
 @dataclass(frozen=True)
 class CompareChoice(Choice):
-    """The URL parameters that all views share; each view adds its own.
+    """URL parameters of all views, which add their own.
 
-    A blank second sentence is kept as a space, since the URL leaves out what is empty. `scored`
-    shows both texts whole, token by token, instead of in one line each.
+    A blank second sentence is stored as a space, since the URL omits empty values. `scored` shows
+    both texts in full, token by token, instead of on one line.
     """
 
     pairing: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
@@ -53,18 +53,18 @@ def can_follow(view: View) -> bool:
 
 
 def compared(setup: Setup) -> Compared:
-    """Return both sides as captions and programs name them."""
+    """Return both sides for captions and programs."""
     return Compared(setup.about, (source_of(setup.left), source_of(setup.right)))
 
 
 def with_left(setup: Setup, left: Trace) -> Setup:
-    """Return the setup with B following A's translation, if that is on and possible."""
+    """Return the setup in which B follows A's translation, if that is on and possible."""
     follows = url_state.get(CompareChoice.follow) and left.text.strip() and can_follow(setup.right)
     return setup.following(left.text) if follows else setup
 
 
 def prepare_right(setup: Setup, left: Trace) -> None:
-    """Make B's trace before its controls are drawn, which say what kept it from being made."""
+    """Make B's trace before its controls are drawn, which report errors."""
     with suppress(*REFUSALS):
         load_for_visit(setup.right.entry, setup.right.device)
         prepare(setup.left, [with_left(setup, left).right.request])
@@ -72,12 +72,10 @@ def prepare_right(setup: Setup, left: Trace) -> None:
 
 def read_setup(view: View) -> Setup:
     """Read the setup from the settings, with defaults for missing or unusable ones."""
-    found = {entry.name: entry for entry in current_entries()}
-    usable = [name for name, entry in found.items() if entry.ok]
-    others = others_in_time(view.entry) + readers(
-        view.entry.whole, {name: found[name].metrics for name in usable}
-    )
-    asked, pairing = CompareChoice.read().other, CompareChoice.read().pairing
+    entries = {entry.name: entry for entry in current_entries()}
+    metrics = {name: entry.metrics for name, entry in entries.items() if entry.ok}
+    others = others_in_time(view.entry) + readers(view.entry.whole, metrics)
+    name, pairing = CompareChoice.read().other, CompareChoice.read().pairing
     if not url_state.stored(CompareChoice.pairing) and others[:1] == (view.checkpoint,):
         pairing = "sentences"  # no other checkpoint reads this kind of text
     if view.entry.ref.edits and not url_state.stored(CompareChoice.pairing):
@@ -86,19 +84,19 @@ def read_setup(view: View) -> Setup:
         return Setup(pairing, view.original, view, others)
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
-    refused, entry = "", find(found, asked)
+    refused, entry = "", find(entries, name)
     if entry is None or not entry.ok:
-        if asked:
-            refused = "cannot be used" if asked in found else "is not here"
-        entry = find(found, others[0])
+        if name:
+            refused = "cannot be used" if name in entries else "is not here"
+        entry = find(entries, others[0])
         assert entry is not None
-    elif asked not in others:  # a moment of another checkpoint's training, by a link
-        others = (asked, *others)
+    elif name not in others:  # another checkpoint's training snapshot, from a link
+        others = (name, *others)
     return Setup("models", view, beside(view, entry), others, refused)
 
 
 def beside(view: View, entry: Entry) -> View:
-    """Return the view of another model, keeping only the settings that it supports."""
+    """Return the view of another model with the settings that it supports."""
     known = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
     other = replace(view, entry=fresh(entry), prefix=(), languages=known)
     if entry.kind == "archive":
@@ -112,15 +110,15 @@ def beside(view: View, entry: Entry) -> View:
 
 
 def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the usable checkpoints, those that read the same kind of text first.
+    """Return the usable checkpoints in order of relevance for a comparison.
 
-    Other checkpoints that read the same language come first, of these those of the same languages
-    by their names, then those whose names begin alike; then the checkpoint itself, then the rest.
+    Other checkpoints that read the same language come first, among them those with the same
+    languages in their names, then those with the same first word; then the checkpoint itself, then
+    the rest.
 
-    Args: usable: what metrics.json of each says, by name.
+    Args: usable: metrics.json by name.
     """
     language = examples_for(checkpoint, usable.get(checkpoint)).language
-
     family, *languages = checkpoint.split("-")
 
     def rank(name: str) -> tuple[int, bool, bool, str]:
@@ -138,5 +136,5 @@ def second_sentence(view: View) -> str:
     """Return B's sentence: the stored one, else the example's counterpart, else A's own."""
     if url_state.stored(CompareChoice.second):
         return url_state.get(CompareChoice.second).strip()
-    found = view.examples.find(view.sentence)
-    return found.beside if found is not None and found.beside else view.sentence
+    example = view.examples.find(view.sentence)
+    return example.beside if example is not None and example.beside else view.sentence

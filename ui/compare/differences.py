@@ -1,4 +1,4 @@
-"""Differences of what two sides' tokenizers cut and of the positions that their models add."""
+"""Differences between two sides' segmentations and position vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
 from ui.work.desk import get_translator
 
-#: Words that are cut differently are named up to here.
+#: Largest number of differently cut words that are named.
 _MOST_WORDS = 6
 
 
@@ -56,7 +56,7 @@ def _compare_pieces(pair: Pair) -> Download | None:
 
 
 def apart(left: Reading, right: Reading) -> str:
-    """Say which shared words are cut differently, in one sentence of Markdown."""
+    """Return a sentence of Markdown about shared words that are cut differently."""
     one, two = _words(left), _words(right)
     shared = [word for word in one if word in two]
     differing = [word for word in shared if one[word] != two[word]]
@@ -75,13 +75,13 @@ def apart(left: Reading, right: Reading) -> str:
 
 
 def _words(reading: Reading) -> dict[str, tuple[str, ...]]:
-    """Return each word's pieces; for a repeated word, those of its first occurrence."""
+    """Return pieces by word, at the first occurrence of a repeated word."""
     pieces = [piece for at, piece in enumerate(reading.pieces) if at not in reading.special]
     groups = word_groups(pieces)
-    found: dict[str, tuple[str, ...]] = {}
+    words: dict[str, tuple[str, ...]] = {}
     for label, group in zip(group_labels(pieces, groups), groups, strict=True):
-        found.setdefault(label, tuple(pieces[at] for at in group))
-    return found
+        words.setdefault(label, tuple(pieces[at] for at in group))
+    return words
 
 
 def _cut(pieces: Sequence[str]) -> str:
@@ -122,7 +122,7 @@ def _positions_figure(side: Side) -> Maker:
 
 
 def _compare_positions(pair: Pair) -> Download | None:
-    """Draw the difference of the tables if they have the same size, else say why there is none."""
+    """Draw the difference between tables of the same size, or the reason why there is none."""
     tables = [_own(side).table for side in pair.shown]
     title = f"{url_state.get(PositionsChoice.side)} positions"
     download = both_of(pair, _positions_figure, title, 2 * sum(table.size for table in tables))
@@ -148,7 +148,7 @@ def _compare_positions(pair: Pair) -> Download | None:
 
 
 def why_not_subtracted(left: Floats, right: Floats) -> str:
-    """Say why two tables [n, d] cannot be subtracted, in one sentence; "" if they can."""
+    """Return the reason why two tables [n, d] cannot be subtracted, or ""."""
     if left.shape[1] != right.shape[1]:
         return f"Vectors of {left.shape[1]} and {right.shape[1]} numbers have no difference."
     if len(left) != len(right):
@@ -164,8 +164,8 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
         return both
     first = both.parts[0]
     assert isinstance(first, Panel)
-    found = both.arrays["positions_a"] - both.arrays["positions_b"]
-    panel = replace(first, title="A − B", values=found, quantity="difference")
+    values = both.arrays["positions_a"] - both.arrays["positions_b"]
+    panel = replace(first, title="A − B", values=values, quantity="difference")
     return difference_exhibit(both, panel, "positions")
 
 

@@ -1,7 +1,7 @@
 """Aligned maps of two sides, and their difference.
 
-Two maps line up where rows and columns mean the same: the same tokens, else the same words. Of two
-sentences that differ in a few words only, words in the same place are partners too.
+Two maps are aligned if their rows and columns mean the same: the same tokens, or else the same
+words. In two sentences that differ in a few words, words in the same place are partners as well.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Fit:
-    """The units in which two maps of one kind can be subtracted, if any."""
+    """Units in which two maps of one kind can be subtracted, if any."""
 
-    units: str  # "tokens" or "words" for which they can; "" where they cannot
-    #: one sentence, Markdown: why not, or why over words; "" where nothing is to be said
-    why: str = ""
-    helps: bool = False  # whether following the left translation would make them fit
+    units: str  # "tokens" or "words", or "" if they cannot be subtracted
+    why: str = ""  # one sentence of Markdown: why not, or why over words
+    helps: bool = False  # whether following the left translation would align them
 
 
 def fit_of(
     left: Trace, right: Trace, kind: AttentionKind, units: str, *, by_place: bool = False
 ) -> Fit:
-    """Align the maps of one kind, in the units asked for or over whole words.
+    """Align the maps of one kind in these units, or else over whole words.
 
-    Args: by_place: partners may differ in a few places, as in two sentences with one word changed.
+    Args: by_place: allow partners to differ in a few places, as after changing one word.
     """
     sides = dict.fromkeys(_SIDES[kind])
     for tried in dict.fromkeys((units, "words")):
@@ -90,7 +89,7 @@ def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
 
 
 def changed_places(left: Maps, right: Maps) -> str:
-    """Return a sentence on paired words that differ; "" for none."""
+    """Return a sentence about partners that differ, or ""."""
     pairs = dict.fromkeys(
         (one, other)
         for mine, theirs in ((left.queries, right.queries), (left.keys, right.keys))
@@ -107,7 +106,7 @@ def changed_places(left: Maps, right: Maps) -> str:
 def difference_map(
     left: Maps, right: Maps, choices: tuple[AttentionChoice, AttentionChoice]
 ) -> Map:
-    """Return A - B of the maps that both sides show, which have one shape."""
+    """Return A - B of the maps on screen, which have the same shape."""
     here, there = shown_map(left, choices[0]), shown_map(right, choices[1])
     named = here.name if here.name == there.name else f"{here.name} − {there.name}"
     return replace(
@@ -125,7 +124,7 @@ def joined_choices(
     maps: tuple[Maps, Maps], choices: tuple[AttentionChoice, AttentionChoice]
 ) -> tuple[AttentionChoice, AttentionChoice]:
     """Return A's cell for both sides, combined over a layer or head that B lacks."""
-    counts = [min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)]
+    counts = [min(pair) for pair in zip(*(side.weights.shape[:2] for side in maps), strict=True)]
     layer, head = (
         at if at is not None and at < count else None
         for at, count in zip(choices[0].cell, counts, strict=True)
@@ -134,7 +133,7 @@ def joined_choices(
 
 
 def without_partner(left: Maps, right: Maps) -> str:
-    """Say which heads have no cell, in one sentence; "" if both sides have equally many."""
+    """Return a sentence about heads without a cell, or "" if both sides have equally many."""
     shapes = [maps.weights.shape[:2] for maps in (left, right)]
     if shapes[0] == shapes[1]:
         return ""
@@ -160,7 +159,7 @@ def signed_sheet(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
 
 
 def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """One label for two partners; of decoder rows, one for what they read and predict each."""
+    """Join the labels of partners; in decoder rows, of both tokens that they read and predict."""
     return tuple(
         ARROW.join(
             mine if mine == theirs else f"{show_token(mine)} | {show_token(theirs)}"

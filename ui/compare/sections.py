@@ -1,4 +1,4 @@
-"""The views of Compare, in the order of the pages that declare them, and how one is drawn."""
+"""Views of Compare, in the order of the pages that declare them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.frame.steering import PREFIX, TARGET
 
 
 class Section(NamedTuple):
-    """A view, and the page that declares it."""
+    """A view and the page that declares it."""
 
     page: Page
     beside: Beside
@@ -33,9 +33,11 @@ class Section(NamedTuple):
 
 @of_pages
 def sections() -> dict[str, Section]:
-    """Return the views by their names in the URL."""
-    found = [Section(page, beside) for page in all_pages() for beside in page.views]
-    return {section.beside.name or section.page.path: section for section in found}
+    """Return views by their names in the URL."""
+    return {
+        beside.name or page.path: Section(page, beside)
+        for page in all_pages() for beside in page.views
+    }  # fmt: skip
 
 
 def _parse(raw: str) -> str:
@@ -49,7 +51,7 @@ TOPIC: Param[str] = Param("topic", _parse, "maps")
 def draw_section(
     section: Section, setup: Setup, sides: tuple[Side, Side], controls: DeltaGenerator
 ) -> Download | None:
-    """Draw a view, with links to the page of each side; return its download."""
+    """Draw a view with links to both sides' pages; return its download."""
     page, beside = section
     reasons = {}
     for side in sides:

@@ -1,4 +1,4 @@
-"""The controls at the head of Compare, and the trace of B."""
+"""Controls at the top of Compare, and B's trace."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PAIRINGS = {
 
 
 def draw_choice(setup: Setup) -> None:
-    """Draw the controls for what is compared, and for B."""
+    """Draw the controls for the kind of comparison and for B."""
     row = st.container(horizontal=True, vertical_alignment="center")
-    found = {entry.name: entry for entry in current_entries() if entry.ok}
-    titles = by_title(found.values())
+    entries = {entry.name: entry for entry in current_entries() if entry.ok}
+    titles = by_title(entries.values())
 
     def title(name: str) -> str:
-        moment = None if name in titles else find(found, name)
+        moment = None if name in titles else find(entries, name)
         return title_of(moment) if moment else titles.get(name, name)
 
     names = {pairing: _PAIRINGS[pairing] for pairing in setup.pairings}
@@ -67,7 +67,7 @@ def draw_choice(setup: Setup) -> None:
 
 
 def read_right(setup: Setup, left: Trace) -> Setup:
-    """Return the setup, B's trace being made. If it cannot be, say why and end the run."""
+    """Return the setup with B's trace made, or show the reason why not and end the run."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
         st.info("Type a second sentence above; it is compared with the one in the sidebar.")
         url_state.write_url()
@@ -81,23 +81,21 @@ _CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
 
 
 def target_language(view: View) -> str | None:
-    """Return the language that the view's model writes, such as "de"; None if unknown."""
-    if view.kind != "checkpoint":
+    """Return the language that the view's model writes, such as "de", or None if unknown."""
+    if view.kind != "checkpoint" or view.examples.kind == "letters":
         return None
-    if view.examples.kind == "letters":
-        return None
-    found = _CODE.fullmatch(languages_of_training(view.entry.whole, view.entry.metrics)[1])
-    return found[1] if found else None
+    match = _CODE.fullmatch(languages_of_training(view.entry.whole, view.entry.metrics)[1])
+    return match[1] if match else None
 
 
 def warning(setup: Setup) -> str:
-    """Return a warning if B would read A's text as its own in another language, else ""."""
+    """Return a warning if B would read A's text in another language than its own, else ""."""
     if not can_follow(setup.right):
         return ""
     here, there = (target_language(view) for view in setup.views)
     if here is None or there is None or here == there:
         return ""
-    one, other = (name if (name := name_of(each)) != each else code(each) for each in (here, there))
+    one, other = (code(key) if name_of(key) == key else name_of(key) for key in (here, there))
     return (
         f"A writes {one} and B was trained to write {other}. Following A, B reads {one} as if it "
         "were its own translation, so its numbers say little."

@@ -1,8 +1,8 @@
-"""The script and style of every component, for the app and for offline pages.
+"""Component scripts and styles for the app and for offline pages.
 
 A component is a folder of ES modules and style sheets; `make components` bundles what `NAME.js` and
-`NAME.css` import. The script sets `view.default`, which mounts the component. Streamlit sends it
-again with every new message, so size counts.
+`NAME.css` import. The script sets `view.default`, which mounts the component. Streamlit resends it
+with every new message, so size matters.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 _BUNDLES = Path(__file__).parent / "bundles"
 
-#: The names of all components.
+#: All component names.
 COMPONENTS = tuple(sorted(path.stem for path in _BUNDLES.glob("*.js")))
 
 
 def element(name: str) -> str:
-    """Return the element that a component draws in."""
+    """Return the HTML element of a component."""
     return f'<div class="{name} component"></div>'
 
 

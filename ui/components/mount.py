@@ -1,9 +1,9 @@
-"""Mounts components and keeps choices in step with the browser without resending a component.
+"""Mount components and synchronise choices with the browser without resending content.
 
-The browser shows a choice at once and reports it. If the next message contained the new choice, the
-message would differ and all of it would be sent again. A message therefore keeps the choice it was
-made with until its content changes or the choice comes from elsewhere (a link, a widget). A counter
-of choices tells the browser which of the two is newer (`syncChoice` in shared/choice.js).
+The browser applies a choice at once and reports it. A message with the new choice would differ from
+the last one and be sent in full. A message therefore keeps its original choice until its content
+changes or the choice comes from elsewhere (a link, a widget). A choice counter tells the browser
+which of the two is newer (`syncChoice` in shared/choice.js).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def show(
     """Show a component.
 
     Args:
-        on_choose: called with a valid new choice before the script reruns.
-        choice: the choice to show instead of the component's own.
-        together: keys of components that the browser moves along with this one.
-        events: `on_NAME_change`, called before the script reruns once the browser has reported
+        on_choose: callback for a valid new choice, before the script reruns.
+        choice: choice to show instead of the component's own.
+        together: keys of components that the browser moves together with this one.
+        events: `on_NAME_change` callbacks, before the script reruns, for the browser's reports in
             `st.session_state[key].NAME`.
     """
     if component.parse is None:
@@ -51,12 +51,12 @@ def show(
 @cache
 def _registered(name: str) -> Any:
     js = f"const IN_APP = true;\n{script(name)}export default view.default;"
-    css = f"/* A single line would be taken for a path. */\n{style(name)}"
+    css = f"/* Streamlit takes a single line for a path. */\n{style(name)}"
     return st.components.v2.component(f"headlight.{name}", html=element(name), css=css, js=js)
 
 
 def _message(key: str, component: Component[Any], choice: Any) -> bytes:
-    """Return a component's message; the same bytes as before if the browser is up to date."""
+    """Return a component's message, unchanged if the browser is up to date."""
     record, content = _record(key), (component.of, component.digest)
     if record["of"] != component.of:
         record |= {"of": component.of, "session": secrets.token_hex(4)}

@@ -1,7 +1,4 @@
-"""A sentence in pieces, and its other segmentations; click a piece or segmentation to choose it.
-
-Token text travels as JSON and becomes `textContent`.
-"""
+"""A sentence in pieces, and its other segmentations; click a piece or segmentation to choose it."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from ui.components.packing import Component, fits, labels
 
 Mark = Literal["", "byte", "unknown", "special"]
 
-#: The number of tints that words alternate between.
+#: Tints that words alternate between.
 _TINTS = 5
 
-#: Longest piece written in full; the rest is in its tooltip.
+#: Longest piece that is shown in full; the tooltip has the rest.
 _LONGEST = 28
 
 
@@ -26,50 +23,50 @@ _LONGEST = 28
 class Piece:
     """One piece on screen."""
 
-    piece: str  # as in the vocabulary; an unknown one as typed
-    id: int  # its id
-    word: int  # index of its word, from 0
-    mark: Mark = ""  # its special role, if any
-    score: str = ""  # its log-probability, or "" if the vocabulary has none
-    note: str = ""  # shown on hover
+    piece: str  # as in the vocabulary, or as typed if unknown
+    id: int  # vocabulary id
+    word: int  # word index, from 0
+    mark: Mark = ""  # special role, if any
+    score: str = ""  # log-probability, or "" if the vocabulary has none
+    note: str = ""  # tooltip
 
 
 @dataclass(frozen=True)
 class Cut:
-    """One row of the list of segmentations."""
+    """One row in a list of segmentations."""
 
-    label: str  # in front of it ("0.12")
-    share: float | None  # 0..1, the length of its bar; None for no bar
-    #: the parts segmented differently, each a tuple of pieces; none for the first row
+    label: str  # text in front ("0.12")
+    share: float | None  # bar length, 0 to 1, or None to omit the bar
+    #: pieces of the parts that are segmented differently, empty in the first row
     stretches: tuple[tuple[str, ...], ...]
-    places: tuple[str, ...] = ()  # where each stretch is, "" if its text occurs once
-    text: str = ""  # shown if there are no stretches
-    note: str = ""  # for screen readers
+    places: tuple[str, ...] = ()  # position per stretch, "" if its text occurs once
+    text: str = ""  # text in place of stretches
+    note: str = ""  # text for screen readers
 
 
 def pieces_component(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], *, chosen: int, label: str
 ) -> Component[int]:
-    """Return a segmentation, large, each piece over its id.
+    """Return one large segmentation with ids below its pieces.
 
     Args:
-        changed: stretches of text that normalisation replaced, (before, after).
-        chosen: the id to outline at every occurrence.
-        label: for screen readers.
+        changed: text that normalisation replaced, as (before, after).
+        chosen: id to outline at every occurrence.
+        label: text for screen readers.
     """
-    shown = [
+    drawn = [
         {
-            **vars(each), "piece": show_token(each.piece, _LONGEST),
-            "whole": show_token(each.piece, 400), "note": _plain(each.note),
+            **vars(piece), "piece": show_token(piece.piece, _LONGEST),
+            "whole": show_token(piece.piece, 400), "note": _plain(piece.note),
         }
-        for each in pieces
+        for piece in pieces
     ]  # fmt: skip
-    header = {"pieces": shown, "changed": [[*map(_plain, both)] for both in changed]}
-    return _component(header, chosen, label, 1 + max((each.id for each in pieces), default=0))
+    header = {"pieces": drawn, "changed": [[*map(_plain, both)] for both in changed]}
+    return _component(header, chosen, label, 1 + max((piece.id for piece in pieces), default=0))
 
 
 def cuts_component(cuts: Sequence[Cut], *, chosen: int, label: str) -> Component[int]:
-    """Return a list of segmentations and what differs in them; `chosen` counts from 0."""
+    """Return a list of segmentations with their differences; `chosen` counts from 0."""
     rows = [vars(cut) | {"stretches": [labels(part, _LONGEST) for part in cut.stretches]}
             for cut in cuts]  # fmt: skip
     return _component({"cuts": rows}, chosen, label, len(cuts))

@@ -1,12 +1,11 @@
-"""All layers and heads of a kind of attention in a grid; click or press Enter to choose a map.
+"""Grid of attention maps, one per layer and head; click or press Enter to choose a map.
 
-Several kinds may be sent together: tabs above the grid then switch between them in the browser,
-which reports the choice afterwards.
+Several kinds of attention may be sent together. Tabs then switch between them in the browser, which
+reports the choice afterwards.
 
-With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it. The
-last row combines all layers and the last column all heads, so that every map is a cell that mouse
-and keyboard can choose. A switch on every map takes its head out of the model, or the heads that it
-combines.
+The last row combines all layers and the last column all heads. Shift with a click or Enter marks
+heads to combine; on a combined map, all heads behind it. A switch on every map takes its heads out
+of the model.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from ui.components.packing import (
     labels,
 )
 
-#: Longer sides are shrunk before sending; no cell of the grid is wider.
+#: Longest side of a map that is sent; no grid cell is wider.
 MAX_SIDE = 128
 
-#: Number of weights up to which all kinds are sent together (6+6 layers of 8 heads: about 200
-#: tokens), in a message of at most 2 MB made in half a second.
+#: Largest number of weights that are sent for all kinds together (6+6 layers with 8 heads: about
+#: 200 tokens). Such a message has at most 2 MB and takes half a second.
 MOST_AT_ONCE = 6_000_000
 
-#: A cell: (layer, head), 0-based; None combines all of them.
+#: (layer, head), 0-based; None combines all of them.
 Cell = tuple[int | None, int | None]
 
 
 class GridChoice(NamedTuple):
-    """The choice in a grid: a cell, or the marked heads if there are any; and the current tab."""
+    """A choice in a grid: the cell, marked heads, which take precedence, and the current tab."""
 
     cell: Cell
     marks: tuple[Head, ...]
@@ -54,21 +53,21 @@ class GridChoice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """One kind of attention, encoded for the grid."""
+    """Maps of one kind of attention, encoded for the grid."""
 
     body: NDArray[np.uint8]  # [bytes], the deflated header and maps, see `fold`
-    #: rows, columns: of the grid, including the combined ones
+    #: rows, columns: grid size including combined maps
     rows: int
     columns: int
 
 
 @dataclass(frozen=True, eq=False)
 class Tab:
-    """One of several kinds that a grid can show."""
+    """A grid's tab for one kind of attention."""
 
-    title: str  # its name
-    short: str  # a shorter name for narrow windows
-    sheet: Sheet | None  # its maps; None if they are sent once it is chosen
+    title: str  # tab name
+    short: str  # name in narrow windows
+    sheet: Sheet | None  # maps; None if they are sent on demand
 
 
 def grid_sheet(
@@ -83,11 +82,11 @@ def grid_sheet(
     """Return the sheet of maps [L, H, queries, keys].
 
     Args:
-        label: name of the grid for screen readers.
+        label: grid name for screen readers.
         how: how the last row and column combine layers and heads.
-        dimmed_keys: columns covered in grey.
+        dimmed_keys: columns to cover in grey.
 
-    Sides above `MAX_SIDE` are shrunk by taking the largest weight of each block.
+    Sides above `MAX_SIDE` are shrunk to the largest weight per block.
     """
     wide = widen(maps, how)
     bands = [shrink(to_weight_bytes(band), dimmed_keys) for band in wide]
@@ -109,8 +108,8 @@ def make_sheet(
     """Return the sheet of shrunk maps [R, C, n, m], single and combined.
 
     Args:
-        dimmed: columns covered in grey.
-        header: what it says beyond names, tokens and sizes.
+        dimmed: columns to cover in grey.
+        header: further entries next to names, tokens and sizes.
     """
     rows, columns, queries, keys = maps.shape
     header = {
@@ -143,20 +142,20 @@ def grid_component(
 ) -> Component[GridChoice]:
     """Return the grid as a component.
 
-    Offline views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` under
-    tabs.
+    Offline views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` if the
+    grid has tabs.
 
     Args:
-        shown: the maps of one kind, or several tabs by name.
-        chosen: the cell to outline if no heads are marked. A kind that lacks this layer or head
-            shows all of them combined, as with None.
-        kind: the name of the tab to show, which must have a sheet.
+        shown: maps of one kind, or tabs by name.
+        chosen: cell to outline if no heads are marked. A kind without this layer or head outlines
+            the combined map instead.
+        kind: name of the tab to show, which must have a sheet.
         marked: heads to outline instead of the cell, if the kind has them.
-        cell_width: largest width of a map in pixels.
-        markable: whether heads can be marked.
-        off: the heads [L, H] that are taken out, by the name of the tab; None for a grid without
-            switches. With them it reports heads as "switch", see `switched`.
-        does: by the name of the tab, what heads do: a word below the map, and a sentence on hover.
+        cell_width: largest map width in pixels.
+        markable: allow heads to be marked.
+        off: heads [L, H] that are taken out, by tab name; None omits the switches, which report
+            heads as "switch" (see `switched`).
+        does: head roles by tab name: a word below the map and a sentence on hover.
     """
     tabs = {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
     kinds = [
@@ -168,10 +167,10 @@ def grid_component(
         header["off"] = {name: np.argwhere(heads).tolist() for name, heads in off.items()}
     if does:
         header["does"] = {
-            name: [[*head, *said] for head, said in heads.items()] for name, heads in does.items()
+            name: [[*head, *texts] for head, texts in heads.items()] for name, heads in does.items()
         }
     sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
-    # Choices made elsewhere may be reported back even if no kind has them.
+    # The browser may report a choice from elsewhere that no kind on screen has.
     sizes = [(sheet.rows - 1, sheet.columns - 1) for sheet in sheets]
     sizes += [(layer + 1, head + 1) for layer, head in marked]
     layers, heads = (
@@ -201,32 +200,32 @@ class Switched(NamedTuple):
 
     tab: str
     heads: Bools  # [L, H]
-    join: bool  # whether they join what was switched before
+    join: bool  # whether they join those switched before
 
 
 def switched(reported: Any, off: Mapping[str, Bools]) -> Switched | None:
-    """Return the heads that a grid reports as switched, None if the report is not valid."""
-    found = fields(reported, kind=tuple(off), join=(True, False))
-    if found is None:
+    """Return the heads that a grid reports as switched, or None if the report is invalid."""
+    report = fields(reported, kind=tuple(off), join=(True, False))
+    if report is None:
         return None
-    heads = np.zeros_like(off[found["kind"]])
+    heads = np.zeros_like(off[report["kind"]])
     places = index_pairs(reported.get("heads"), heads.shape)
     if not places:
         return None
     heads[tuple(zip(*places, strict=True))] = True
-    return Switched(found["kind"], heads, found["join"])
+    return Switched(report["kind"], heads, report["join"])
 
 
 def shrink(
     maps: NDArray[np.uint8], dimmed_keys: Sequence[int], side: int = MAX_SIDE, middle: int = 0
 ) -> tuple[NDArray[np.uint8], list[int]]:
-    """Shrink maps to at most `side` by `side`, keeping the byte farthest from `middle` of a block.
+    """Shrink maps to at most `side` by `side`, keeping each block's byte farthest from `middle`.
 
-    Dimmed columns are ignored, and a block of dimmed columns only is dimmed.
+    Dimmed columns are ignored; a block with only dimmed columns is dimmed.
 
-    Args: middle: the byte of no weight, or of no difference.
+    Args: middle: the byte for no weight or no difference.
 
-    Returns: the maps [..., n, m] and the dimmed columns among the m.
+    Returns: maps [..., n, m] and their dimmed columns.
     """
     covered = np.zeros(maps.shape[-1], dtype=bool)
     covered[list(dimmed_keys)] = True
@@ -252,11 +251,12 @@ def shrink(
 def fold(maps: NDArray[np.uint8], how: How) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Split a grid's maps [R, C, n, m] into two parts that compress well.
 
-    Returns: the single heads [R - 1, C - 1, n, m]; and the combined maps, the last column from top
-    to bottom and then the last row without its last one [R + C - 1, n, m], each as the difference
-    (modulo 256) to what the bytes of the single heads combine to, which the browser works out. A
-    mean of rounded weights is nearly the rounded mean, so few differences are not 0, and the
-    browser still draws every combined map as exact as a single one.
+    The browser combines the bytes of single heads itself. A mean of rounded weights is nearly the
+    rounded mean, so most differences are 0, and combined maps stay as exact as single ones.
+
+    Returns: single heads [R - 1, C - 1, n, m]; and combined maps [R + C - 1, n, m], the last column
+    from top to bottom and then the last row without its last cell, as differences (modulo 256) from
+    the combined bytes.
     """
     single, column, row = maps[:-1, :-1], maps[:, -1], maps[-1, :-1]
     if how == "max":
@@ -278,27 +278,23 @@ def _mean(sums: NDArray[np.uint32], count: int) -> NDArray[np.uint8]:
 
 
 def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[list[list[float]]]:
-    """Return the numbers in the sentence about each cell [R, C, n, m].
+    """Return the numbers that describe every cell of maps [R, C, n, m].
 
-    Returns: for each cell the query, key and size of its largest weight, over how many keys its
-    rows spread on average (2 to the power of their entropy in bits; 0 where rows are no
-    distributions and `spread` is off), and the share of its weight on the dimmed keys.
+    Returns: query, key and size of the cell's largest weight; the number of keys over which its
+    rows spread on average (2 to the power of their entropy in bits; 0 if `spread` is off, for rows
+    that are not distributions); the share of its weight on dimmed keys.
     """
-    lines = []
-    for band in maps:
-        line = []
-        for each in band:
-            query, key = divmod(int(np.argmax(each)), each.shape[1])
-            keys = float((2 ** entropy_bits(each)).mean()) if spread else 0.0
-            hidden = float(mass_by_head(each, (), dimmed_keys)) if dimmed_keys else 0.0
-            line.append(
-                [query, key, round(float(each[query, key]), 2), round(keys, 1), round(hidden, 3)]
-            )
-        lines.append(line)
-    return lines
+
+    def describe(weights: Floats) -> list[float]:
+        query, key = divmod(int(np.argmax(weights)), weights.shape[1])
+        keys = float((2 ** entropy_bits(weights)).mean()) if spread else 0.0
+        hidden = float(mass_by_head(weights, (), dimmed_keys)) if dimmed_keys else 0.0
+        return [query, key, round(float(weights[query, key]), 2), round(keys, 1), round(hidden, 3)]
+
+    return [[describe(weights) for weights in band] for band in maps]
 
 
 def names_of(rows: int, columns: int, how: How) -> list[list[str]]:
-    """Return the name of every cell in a grid with combined maps."""
+    """Return all cell names of a grid with combined maps."""
     cells = [[*range(count - 1), None] for count in (rows, columns)]
     return [[cell_name((r, c), how).capitalize() for c in cells[1]] for r in cells[0]]

@@ -1,22 +1,22 @@
-// The grid of all layers and heads of a kind of attention: a small map each, click to choose.
+// A grid of small maps, one per layer and head; click to choose.
 //
-// With a limit above 0 the maps' bytes are differences, 0 to 255 for -limit to limit, and `summaries`
-// holds the sentence about each cell.
+// With a limit above 0, the maps' bytes are differences, 0 to 255 for -limit to limit, and `summaries`
+// describe the cells.
 //
 // The choice is [layer, head, marks, kind], 0-based, null for all layers or heads combined; marks are
-// the heads marked with Shift, as [layer, head]. It means the same for every kind: a layer that one
-// kind lacks is kept for one that has it. Another kind is drawn at once and then reported. Offline,
-// the report is the cell on screen, [layer, head], with the kind if there are several.
+// heads marked with Shift, as [layer, head]. It is the same for all kinds: a layer that one kind lacks is
+// kept for another. Offline, the report is the cell on screen, [layer, head], and the kind if there are
+// several.
 //
-// With `off`, by kind the heads that are taken out, every map has a switch, which reports as "switch"
-// the heads that it turns: its own, those behind a combined map, or all marked ones. Those switched
-// while Shift is down are reported together, to `join` what was taken out before.
-import { buildScale, buildWeightScale, isOffline, make, plain, shown, signedEnds, stepped, syncChoice,
+// With `off`, the heads that are taken out by kind, every map has a switch, which reports its heads as
+// "switch": its own, those behind a combined map, or all marked heads. Heads switched while Shift is down
+// are reported together, to `join` those that were taken out before.
+import { buildScale, buildWeightScale, extend, isOffline, make, plain, range, shown, signedEnds, stepped, syncChoice,
   touching, watch } from "../shared/index.js";
 import { buildTabs, openKinds, shownKind } from "./kinds.js";
 import { drawAll, undraw } from "./maps.js";
 
-// How long a kind stays on screen before the others are unpacked, in milliseconds.
+// Milliseconds before the kinds that are not on screen are unpacked.
 const STAY_MS = 400;
 const LEFT = Symbol.for("headlight.grid.left");
 
@@ -41,7 +41,7 @@ function mount(root, host, header, kinds) {
   root.unwatch?.();
   const { turn } = root;
   const choice = syncChoice(host, header);
-  const focused = root.getRootNode().activeElement?.dataset ?? leftBy(root); // building anew would lose it
+  const focused = root.getRootNode().activeElement?.dataset ?? leftBy(root); // rebuilding would lose it
   const stage = make("div", "stage");
   const note = make("p", "readout");
   let kind = null; // the one on screen
@@ -59,10 +59,10 @@ function mount(root, host, header, kinds) {
     const marks = marksOf(choice.value, kind.sheet);
     if (!marks.length) return describe(...placeOf(choice.value, kind.sheet));
     const heads = marks.length === 1 ? "1 head is" : `${marks.length} heads are`;
-    note.textContent = touching()
-      ? `${heads} marked and combined. Combine adds one or takes it away; a tap reads one map again.`
-      : `${heads} marked and combined. Shift and click adds one or takes it away; on a mean, all of ` +
-        "its heads. A click alone reads one map again.";
+    const how = touching()
+      ? "Combine adds one or takes it away; a tap reads one map again."
+      : "Shift and click adds one or takes it away; on a mean, all of its heads. A click alone reads one map again.";
+    note.textContent = `${heads} marked and combined. ${how}`;
     return undefined;
   };
   const outline = () => {
@@ -71,14 +71,12 @@ function mount(root, host, header, kinds) {
       line.forEach((button, column) => button.setAttribute("aria-selected", chosen(row, column))),
     );
   };
-  // The heads that are out are on screen before the server has translated without them.
+  // Heads are shown as out before the server has translated without them.
   const lightOff = () => kind.pane.cells.forEach((line, row) => line.forEach((button, column) => {
     const out = isOff(kind, row, column);
     button.setAttribute("aria-label", spoken(kind, row, column));
     button.parentElement.classList.toggle("out", out);
-    const each = switchOf(button);
-    each.setAttribute("aria-checked", String(!out));
-    each.title = out ? "Bring back" : "Take out";
+    extend(switchOf(button), { "aria-checked": String(!out), title: out ? "Bring back" : "Take out" });
   }));
   const turnHeads = (heads, join) => {
     const out = !heads.every((head) => kind.off.has(String(head)));
@@ -104,9 +102,7 @@ function mount(root, host, header, kinds) {
       turnHeads(heads, join);
       describe(row, column);
       if (!join) return;
-      const has = (list, one) => list.some((each) => String(each) === String(one));
-      const more = heads.filter((each) => !has(held, each));
-      held = more.length ? [...held, ...more] : held.filter((each) => !has(heads, each));
+      held = toggleAll(held, heads);
       for (const type of ["keyup", "blur"]) window.addEventListener(type, release);
     },
     describe,
@@ -164,13 +160,13 @@ function mount(root, host, header, kinds) {
     (focused.turns ? switchOf(map) ?? map : map).focus({ preventScroll: true });
   }
   if (focused.kind) root.querySelector(`.kind[data-kind="${focused.kind}"]`)?.focus();
-  // Kinds that may be chosen next are unpacked once these stay: not while moments of a training or
-  // sentences follow one another.
+  // Other kinds are unpacked once this one stays: not while training checkpoints or sentences follow one
+  // another.
   setTimeout(() => root.turn === turn && kinds.forEach((each) => each.here && each.open()), STAY_MS);
 }
 
-// The focus that was in the grid when a switch was turned, if the page has mounted the grid anew since
-// and nothing else has it.
+// The focus in the grid when a switch was turned, if the page has remounted the grid since and nothing else
+// took the focus.
 function leftBy(root) {
   const left = window[LEFT];
   if (!left?.at || left.root === root || document.activeElement !== document.body) return {};
@@ -178,28 +174,28 @@ function leftBy(root) {
   return left.at;
 }
 
-// Where the combined maps are: the last row and column.
+// Row and column of the combined maps.
 function combined({ row_names: rows, column_names: columns }) {
   return [rows.length - 1, columns.length - 1];
 }
 
-// The row and column of the choice, as far as this kind has them.
+// Row and column of the choice, or of the combined maps if this kind lacks them.
 function placeOf(chosen, sheet) {
   return combined(sheet).map((last, i) => Math.min(chosen[i] ?? last, last));
 }
 
-// The layer and head of a row and column.
+// Layer and head of a row and column.
 function cellAt(sheet, ...place) {
   return combined(sheet).map((last, i) => (place[i] === last ? null : place[i]));
 }
 
-// The marked heads that exist in this kind.
+// Marked heads that this kind has.
 function marksOf([, , marks], sheet) {
   const [layers, heads] = combined(sheet);
   return marks.filter(([layer, head]) => layer < layers && head < heads);
 }
 
-// Whether a cell is outlined: the marked heads, or the chosen cell if none is marked.
+// True for outlined cells: marked heads, or the chosen cell if no head is marked.
 function selected(chosen, sheet) {
   const marks = marksOf(chosen, sheet);
   const [row, column] = placeOf(chosen, sheet);
@@ -208,42 +204,39 @@ function selected(chosen, sheet) {
   return (r, c) => marked.has(`${r},${c}`);
 }
 
-// The marks after a cell was pressed with Shift. The head shown before is marked too; a combined cell
-// stands for all its heads, and unmarks them if all are marked.
+// Marks after a Shift press on a cell. The head on screen is marked as well; a combined cell marks all its
+// heads, or unmarks them if all are marked.
 function toggled(chosen, r, c, sheet) {
   const [layers, heads] = combined(sheet);
   const marks = marksOf(chosen, sheet);
   const [row, column] = placeOf(chosen, sheet);
   const first = !marks.length && row < layers && column < heads ? [[row, column]] : marks;
-  const wanted = headsBehind(sheet, r, c);
-  const has = (list, each) => list.some(([i, j]) => i === each[0] && j === each[1]);
-  if (wanted.every((each) => has(marks, each))) return first.filter((each) => !has(wanted, each));
-  return [...first, ...wanted.filter((each) => !has(first, each))];
+  return toggleAll(first, headsBehind(sheet, r, c));
 }
 
-// The heads of a cell: its own, or all those that it combines.
+// Adds heads to a list, or removes them if it has them all.
+function toggleAll(list, heads) {
+  const without = (all, others) => all.filter((head) => !others.some((other) => String(other) === String(head)));
+  const more = without(heads, list);
+  return more.length ? [...list, ...more] : without(list, heads);
+}
+
+// The head of a cell, or all heads that it combines.
 function headsBehind(sheet, r, c) {
   const [layers, heads] = combined(sheet);
-  const found = [];
-  for (let i = 0; i < layers; i++) {
-    for (let j = 0; j < heads; j++) {
-      if ((r === layers || r === i) && (c === heads || c === j)) found.push([i, j]);
-    }
-  }
-  return found;
+  const [rows, columns] = [r === layers ? range(layers) : [r], c === heads ? range(heads) : [c]];
+  return rows.flatMap((layer) => columns.map((head) => [layer, head]));
 }
 
-// Whether all heads of a cell are taken out.
 function isOff({ sheet, off }, row, column) {
   return off.size > 0 && headsBehind(sheet, row, column).every((head) => off.has(String(head)));
 }
 
-// The switch of a map.
 function switchOf(map) {
   return map.parentElement.querySelector(".switch");
 }
 
-// A map with its switch, which is a stop of the Tab key after the map that is one.
+// A map with its switch, the next Tab stop after the map.
 function withSwitch(sheet, map, row, column, actions) {
   const [layers, heads] = combined(sheet);
   const of = column === heads ? `layer ${row + 1}` : "all layers";
@@ -259,8 +252,8 @@ function withSwitch(sheet, map, row, column, actions) {
   return make("span", "cell", map, make("span", "", { role: "gridcell" }, turn));
 }
 
-// The table of one kind and its scale: a canvas that holds all maps, and before each of them a
-// button; `cells` is [row][column] -> button.
+// Table and scale of one kind: one canvas with all maps, and a button in front of every map; `cells` is
+// [row][column] -> button.
 function buildPane(sheet, actions) {
   const { row_names: rows, column_names: columns } = sheet;
   const canvas = make("canvas", "maps", { "aria-hidden": true });
@@ -286,7 +279,7 @@ function buildPane(sheet, actions) {
   return { sheet, table, canvas, cells, scale };
 }
 
-// Makes a cell the grid's only tab stop. Returns: the cell.
+// Makes a cell the grid's only Tab stop and returns it.
 function reach(cells, [row, column]) {
   const stop = cells[row][column];
   for (const button of cells.flat()) {
@@ -295,7 +288,6 @@ function reach(cells, [row, column]) {
   return stop;
 }
 
-// Mouse and keyboard handling of a table.
 function listen(cells, actions) {
   cells.forEach((line, row) =>
     line.forEach((button, column) => {
@@ -332,7 +324,7 @@ function listen(cells, actions) {
   );
 }
 
-// Writes a word on what each head does below its map.
+// Writes the roles of heads below their maps.
 function writeRoles(kind) {
   kind.pane.table.classList.toggle("named", kind.does.length > 0);
   for (const [row, column, word] of kind.does) {
@@ -342,15 +334,15 @@ function writeRoles(kind) {
   }
 }
 
-// The sentences about a cell: whether it is off, its largest weight, and what its head does.
+// Describes a cell: whether it is off, its largest weight, the role of its head.
 function spoken(kind, row, column) {
-  const said = summary(kind.sheet, row, column);
-  const [, , , numbers] = kind.does.find(([r, c]) => r === row && c === column) ?? [];
-  const all = numbers ? `${said} ${numbers}` : said;
+  const text = summary(kind.sheet, row, column);
+  const [, , , role] = kind.does.find(([r, c]) => r === row && c === column) ?? [];
+  const all = role ? `${text} ${role}` : text;
   return isOff(kind, row, column) ? all.replace(":", ": off;") : all;
 }
 
-// One sentence about a cell: its name and its largest weights.
+// Describes the largest weight of a cell.
 function summary(header, row, column) {
   if (header.summaries) return header.summaries[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];

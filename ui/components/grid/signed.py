@@ -1,4 +1,4 @@
-"""The grid of differences between two models' maps: diverging colours, one scale for all cells."""
+"""Grid of differences between two models' maps: diverging colours, one scale for all cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.types import Floats
 from ui.components.grid import Sheet, make_sheet, names_of, shrink
 from ui.components.packing import attention_look
 
-#: The byte for a difference of 0.
+#: Byte for a difference of 0.
 _MIDDLE = 128
 
 
@@ -29,20 +29,19 @@ def difference_sheet(
     how: How = "mean",
     dimmed_keys: Sequence[int] = (),
 ) -> Sheet:
-    """Return the sheet of `one - other`, head by head; `grid_component` shows it.
+    """Return the sheet of `one - other`, head by head, for `grid_component`.
 
-    Heads that only one side has are left out. The last row and column are differences of combined
-    maps, over all heads of each side.
+    Heads that only one side has are left out, but count in its combined maps.
 
     Args:
-        one, other: [L, H, n, m] each, with the same queries and keys.
-        label: name of the grid for screen readers.
-        ends: names of the ends of the scale, the negative one first.
+        one, other: [L, H, n, m], with the same queries and keys.
+        label: grid name for screen readers.
+        ends: names of both ends of the scale, negative first.
         how: how the last row and column combine layers and heads.
-        dimmed_keys: columns covered in grey.
+        dimmed_keys: columns to cover in grey.
 
-    Sides above `MAX_SIDE` are shrunk by taking the largest difference of each block, of either
-    sign. Raises `ValueError` if the numbers of queries or keys differ.
+    Sides above `MAX_SIDE` are shrunk to the largest absolute difference per block. Raises
+    `ValueError` if the numbers of queries or keys differ.
     """
     layers, heads = np.minimum(one.shape[:2], other.shape[:2]).tolist()
     rows, columns = [*range(layers), -1], [*range(heads), -1]
@@ -67,7 +66,7 @@ def difference_sheet(
 
 
 def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:
-    """Return differences as bytes, 0 to 255 for -limit to limit; 128 is 0."""
+    """Map differences from -limit to limit to bytes 0 to 255; 128 is 0."""
     share = np.clip(apart.astype(np.float64) / limit, -1, 1)
     result: NDArray[np.uint8] = np.rint(127.5 * (share + 1)).astype(np.uint8)
     return result

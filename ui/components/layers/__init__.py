@@ -1,6 +1,6 @@
-"""The decoder's most probable token behind every layer, a row for each step of a translation.
+"""The decoder's most probable token after every layer, one row per step of a translation.
 
-The cell under the pointer, or reached with the arrow keys, is read out below the table.
+A line below the table describes the cell at the pointer or keyboard cursor.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from transformer.trace.records import Lens, Trace
 from ui.components.packing import Component, labels
 
 
-def layers_component(trace: Trace, found: Lens, tokens: Sequence[Sequence[str]]) -> Component[None]:
+def layers_component(trace: Trace, lens: Lens, tokens: Sequence[Sequence[str]]) -> Component[None]:
     """Return the table as a component.
 
-    Args: tokens: [1 + Ld, T], the pieces of `found.top_ids`.
+    Args: tokens: [1 + Ld, T], the pieces of `lens.top_ids`.
     """
     cells = [
         [
             [
-                shown,
-                round(math.exp(found.top_log_probs[layer, step]), 4),
-                probability(found.top_log_probs[layer, step]),
-                int(found.ranks[layer, step]),
-                probability(found.log_probs[layer, step]),
+                token,
+                round(math.exp(lens.top_log_probs[layer, step]), 4),
+                probability(lens.top_log_probs[layer, step]),
+                int(lens.ranks[layer, step]),
+                probability(lens.log_probs[layer, step]),
             ]
-            for layer, shown in enumerate(row)
+            for layer, token in enumerate(row)
         ]
         for step, row in enumerate(zip(*map(labels, tokens), strict=True))
     ]
@@ -43,5 +43,5 @@ def layers_component(trace: Trace, found: Lens, tokens: Sequence[Sequence[str]])
 
 
 def columns(n_layers: int) -> list[str]:
-    """Return the columns' names: what enters the first layer, then every layer."""
+    """Return column names: the first layer's input, then every layer."""
     return ["embedding", *(f"layer {layer}" for layer in range(1, n_layers + 1))]

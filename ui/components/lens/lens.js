@@ -1,8 +1,8 @@
-// One attention map, large: labels on both axes, the exact value under the pointer or the cursor.
+// One large attention map with labels on both axes and the exact value at the pointer or cursor.
 //
-// The body holds the weights as float32, row by row: rows are queries, columns are keys. If labels can
-// be selected, the choice is [queries, keys]. With a limit above 0 the weights are differences, and
-// the colours run from -limit to limit.
+// The body holds weights as float32, row by row: rows are queries, columns are keys. If labels are
+// selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
+// from -limit to limit.
 import { buildMatrix, buildScale, buildWeightScale, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
   floatsOf, inkOn, make, onPhone, pageTop, plain, setBox, sharp, shown, signedEnds, signedLevel, startsOf,
   syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
@@ -39,7 +39,7 @@ function component({ root, header, body }, host) {
   });
 }
 
-// A label that selects its token if the map allows it; axis 0 is queries, 1 is keys.
+// A label, a button if tokens are selectable; axis 0 is queries, 1 is keys.
 function makeLabel(map, choice, axis, token, at) {
   const label = make(map.selectable ? "button" : "span", axis === 0 ? "row-label" : "column-label");
   writeRow(label, token);
@@ -80,7 +80,6 @@ function build(root, map, choice) {
   return parts;
 }
 
-// Lays everything out.
 function layOut(root, map, parts) {
   const style = getComputedStyle(root);
   const fontSize = parseFloat(style.fontSize);
@@ -96,7 +95,7 @@ function layOut(root, map, parts) {
   place(map, parts, frameOf(root, map, parts, wide, fontSize, SMALLEST_TYPE));
 }
 
-// The measures of a map whose labels have `size` px; `wide` measures text of `fontSize` px.
+// Layout of a map with labels of `size` px; `wide` measures text of `fontSize` px.
 function frameOf(root, map, parts, wide, fontSize, size) {
   const width = root.clientWidth;
   const label = (text) => (wide(text) * size) / fontSize;
@@ -121,7 +120,6 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
-// Puts every part in its place.
 function place(map, parts, frame) {
   const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
   const [w, h] = [side * map.keys, side * map.queries];
@@ -139,18 +137,13 @@ function place(map, parts, frame) {
   setBox(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.plot.style.setProperty("--label", `${frame.size}px`);
-  parts.rows.forEach((label, i) => {
-    label.hidden = i % every !== 0;
-    setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);
-  });
-  parts.columns.forEach((label, j) => {
-    label.hidden = j % every !== 0;
-    setBox(label, left + side * (j + 0.5), top - 4, longest + 6);
-  });
+  for (const labels of [parts.rows, parts.columns]) labels.forEach((label, i) => (label.hidden = i % every !== 0));
+  parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
+  parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
 }
 
-// The height for labels and cells: what a window of 720 px gives, and in a taller one what it has
-// more, as long as the readout and the scale below stay in sight.
+// Height for labels and cells: in a window taller than 720 px, its extra height is added while the readout
+// and scale stay in sight.
 function tallest(root, height) {
   const below = window.innerHeight - pageTop(root) - 110;
   return Math.max(height, Math.min(height + window.innerHeight - 720, below));
@@ -186,14 +179,12 @@ function paint(root, map, parts) {
   });
 }
 
-// A weight as text; differences are signed.
 function number(map, weight, digits) {
   const text = Math.abs(weight).toFixed(digits);
   if (!map.limit) return text;
   return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
 }
 
-// A key that comes later than the query has no weight.
 function masked(map, [row, column]) {
   return map.causal && column > row;
 }

@@ -1,12 +1,11 @@
-// Attention as lines between tokens, a colour for each head. The choice is {heads, pin}.
+// Attention as lines between tokens, one colour per head. The choice is {heads, pin}.
 //
-// The canvas covers the visible part of the tokens and stays in place while they scroll. It is
-// redrawn every frame, so 512 tokens cost no more than those on screen.
-import { fitRows, inkOn, isOffline, make, plain, press, remember, rove, sharp, shown, syncChoice, themeOf,
+// The canvas covers only the visible tokens and stays in place while they scroll.
+import { fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, setBox, sharp, shown, syncChoice, themeOf,
   touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
-const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest are drawn
-const LEVELS = 6; // steps of opacity: lines of one head and step are one path
+const MOST_DRAWN = 30000; // lines at a time, the strongest first
+const LEVELS = 6; // of opacity: lines of one head and level are one path
 
 function component(given, host) {
   const { root } = given;
@@ -17,7 +16,7 @@ function component(given, host) {
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
 
   const chosen = () => view.hover ?? view.focus ?? choice.value.pin;
-  // Several heads at once are a tangle: one query's lines stand out until all are asked for.
+  // Lines of several heads overlap: one query's lines stand out until the visitor shows all.
   const leads = () => !chosen() && !root.whole && choice.value.heads.length > 1 && view.head === null;
   const active = () => chosen() ?? (leads() ? ["query", lines.lead] : null);
   const shownHeads = () => {
@@ -45,7 +44,7 @@ function component(given, host) {
     choice.set({ ...choice.value, pin: same ? null : at });
     soon();
   };
-  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+  for (const [side, tokens] of Object.entries(parts.tokens)) {
     rove(tokens);
     tokens.forEach((token, at) => {
       const look = (name, value) => {
@@ -87,22 +86,21 @@ function read({ header, body }) {
 }
 
 function build(root, lines) {
-  const tokens = (texts, className) => texts.map((text) => {
-    const element = make("button", className);
+  const tokens = (side) => lines[`${side}_tokens`].map((text) => {
+    const element = make("button", `token ${side}`);
     writeRow(element, text);
     return element;
   });
   const parts = {
-    queries: tokens(lines.query_tokens, "token query"),
-    keys: tokens(lines.key_tokens, "token key"),
+    tokens: { query: tokens("query"), key: tokens("key") },
     canvas: make("canvas", "strokes", { "aria-hidden": true }),
     readout: make("p", "readout", { role: "status" }),
     whole: make("button", "whole"),
     legend: make("div", "legend", { role: "group", "aria-label": "Heads shown" }),
   };
-  for (const at of lines.dimmed) parts.keys[at].classList.add("dimmed");
+  for (const at of lines.dimmed) parts.tokens.key[at].classList.add("dimmed");
   parts.sheet = make("div", "sheet", { role: "group", "aria-label": lines.label },
-    parts.canvas, parts.queries, parts.keys);
+    parts.canvas, Object.values(parts.tokens));
   parts.scroll = make("div", "scroll", parts.sheet);
   const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
   const drawing = make("div", "drawing",
@@ -128,15 +126,11 @@ function layOut(root, lines, parts, view) {
   parts.sheet.style.height = `${rows * view.row}px`;
   parts.canvas.style.height = `${view.height}px`;
   parts.canvas.style.marginBottom = `${-view.height}px`;
-  const place = (token, at, x, w) => {
-    const [top, height] = [`${at * view.row}px`, `${view.row}px`];
-    Object.assign(token.style, { left: `${x}px`, width: `${w}px`, top, height });
-  };
-  parts.queries.forEach((token, at) => place(token, at, 0, left));
-  parts.keys.forEach((token, at) => place(token, at, width - right, right));
+  parts.tokens.query.forEach((token, at) => setBox(token, 0, at * view.row, left, view.row));
+  parts.tokens.key.forEach((token, at) => setBox(token, width - right, at * view.row, right, view.row));
 }
 
-// The lines to draw now as [head, query, key, weight] in four arrays.
+// Lines in sight as [head, query, key, weight].
 function visible(lines, view, heads, active, top) {
   const out = [];
   const { n, starts, packed } = lines;
@@ -203,7 +197,7 @@ function curve(path, x1, y1, x2, y2) {
   path.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
 }
 
-// The strength of the tokens at the other end: the mean weight over the heads shown.
+// Shades the tokens at the other end by their mean weight over the heads on screen.
 function shade(lines, parts, heads, active) {
   const onto = new Map();
   if (active) {
@@ -212,7 +206,7 @@ function shade(lines, parts, heads, active) {
       onto.set(at, (onto.get(at) ?? 0) + weight / heads.length);
     }
   }
-  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+  for (const [side, tokens] of Object.entries(parts.tokens)) {
     tokens.forEach((token, at) => {
       const other = active && active[0] !== side;
       token.classList.toggle("active", Boolean(active) && !other && active[1] === at);
@@ -236,9 +230,9 @@ function countOf(lines, heads, active) {
   return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
 }
 
-// Describes the hovered or pinned token, with numbers.
+// Describes the hovered or pinned token.
 function describe(lines, parts, heads, active, { pin }) {
-  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+  for (const [side, tokens] of Object.entries(parts.tokens)) {
     press(tokens, (at) => String(pin) === `${side},${at}`);
   }
   if (!active) {
@@ -254,12 +248,12 @@ function describe(lines, parts, heads, active, { pin }) {
   const [side, at] = active;
   const names = { query: lines.query_tokens, key: lines.key_tokens };
   const other = side === "query" ? "key" : "query";
-  const found = linesOf(lines, heads, active);
+  const all = linesOf(lines, heads, active);
   const perHead = heads.slice(0, 8).map((head) => {
-    const mine = found.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
-    const best = mine.slice(0, 2).map((line) => {
-      const to = line[other === "key" ? 2 : 1];
-      return `${to + 1} ${names[other][to]} ${line[3].toFixed(2)}`;
+    const own = all.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
+    const best = own.slice(0, 2).map(([, query, key, weight]) => {
+      const to = other === "key" ? key : query;
+      return `${to + 1} ${names[other][to]} ${weight.toFixed(2)}`;
     });
     const [layer, number] = lines.drawn[head];
     return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
@@ -268,8 +262,8 @@ function describe(lines, parts, heads, active, { pin }) {
   parts.readout.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
 }
 
-// Builds a switch for every head, one row per layer; offline only for the heads that were sent.
-// Returns: a function that gives the switches the current theme's colours.
+// Builds a switch for every head (offline: for the heads that were sent), one row per layer. Returns a
+// function that colours the switches for the current theme.
 function buildLegend(root, lines, legend, choice, view, soon) {
   const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
   const chips = [];
@@ -298,8 +292,8 @@ function buildLegend(root, lines, legend, choice, view, soon) {
     const button = make("button", "chip", String(head[1] + 1), {
       "aria-label": `Layer ${head[0] + 1}, head ${head[1] + 1}`,
       onclick() {
-        const kept = choice.value.heads.filter((each) => String(each) !== key);
-        set(kept.length < choice.value.heads.length ? kept : kept.concat([head]));
+        const others = choice.value.heads.filter((other) => String(other) !== key);
+        set(others.length < choice.value.heads.length ? others : others.concat([head]));
       },
       onpointerenter: () => alone(drawn.get(key) ?? null),
       onpointerleave: () => alone(null),
@@ -307,10 +301,9 @@ function buildLegend(root, lines, legend, choice, view, soon) {
     chips.push({ button, head });
     return button;
   };
-  const rows = Array.from({ length: lines.layers }, (_, layer) => {
-    const heads = Array.from({ length: lines.heads }, (_, head) => [layer, head]).filter(
-      (head) => !isOffline(lines) || drawn.has(String(head)),
-    );
+  const rows = range(lines.layers).map((layer) => {
+    const heads = range(lines.heads).map((head) => [layer, head])
+      .filter((head) => !isOffline(lines) || drawn.has(String(head)));
     if (!heads.length) return [];
     const toggleLayer = () => {
       const on = new Set(choice.value.heads.map(String));

@@ -1,7 +1,7 @@
-"""Similarity of every head of one model to every head of another, with the best pairing marked.
+"""Similarity of two models' heads, with the best pairing marked.
 
-Rows are heads of the first model, columns heads of the second, with a gap after each layer.
-A click, or Enter on the cell under the cursor, chooses a pair.
+Rows are heads of the first model, columns heads of the second, with a gap after every layer. A
+click or Enter chooses a pair.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ui.components.packing import Component, attention_look, floats, index_pair
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """The similarities to show.
+    """Similarities of two models' heads.
 
     Raises: `ValueError` if the shapes disagree.
     """
@@ -26,9 +26,9 @@ class Likeness:
     values: NDArray[np.floating]  # [A, B], 0 to 1
     #: (layers, heads) of both models; A and B are their products
     shapes: tuple[tuple[int, int], tuple[int, int]]
-    pairs: tuple[HeadPair, ...]  # the pairing to mark
-    names: tuple[str, str]  # the names of both models
-    about: str = ""  # added to the label for screen readers
+    pairs: tuple[HeadPair, ...]  # pairs to mark
+    names: tuple[str, str]  # names of both models
+    about: str = ""  # suffix of the label for screen readers
 
     def __post_init__(self) -> None:
         expected = tuple(layers * heads for layers, heads in self.shapes)
@@ -59,7 +59,7 @@ class Likeness:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Return the ends of the colour scale; similarities of real heads are far from 0."""
+        """Ends of the colour scale; similarities of trained heads are far from 0."""
         low, high = float(self.values.min()), float(self.values.max())
         low, high = math.floor(low * 100) / 100, math.ceil(high * 100) / 100
         return (low, high) if high - low >= 0.01 else (0.0, 1.0)

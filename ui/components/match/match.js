@@ -1,12 +1,12 @@
-// How alike each head of one model (rows) is to each head of another (columns). The body holds the
-// similarities as float32, row by row; the choice is the pair [row, column], 0-based.
+// Similarity of one model's heads (rows) and another's (columns). The body holds similarities as float32,
+// row by row; the choice is a pair [row, column], 0-based.
 import { buildMatrix, buildScale, cellCursor, drawCells, drawScale, floatsOf, inkOn, levelOf, make,
   outlineCell, setBox, sharp, shown, startsOf, syncChoice, themeOf, watch, wordsOf } from
   "../shared/index.js";
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;
-const TALLEST = 400; // px that the rows take together, where that leaves cells one can hit
+const TALLEST = 400; // px of all rows together, if cells do not become too small
 const SMALLEST = 9;
 
 function component({ root, header, body }, host) {
@@ -47,7 +47,6 @@ function build(root, table) {
   return parts;
 }
 
-// One label per layer.
 function layers(names, heads, className) {
   return names.filter((_, at) => at % heads === 0).map((name) => make("span", className, name.split(".")[0]));
 }
@@ -56,7 +55,6 @@ function inside(table, at) {
   return at[0] >= 0 && at[0] < table.rows.length && at[1] >= 0 && at[1] < table.columns.length;
 }
 
-// Lays everything out.
 function layOut(root, table, parts) {
   const width = root.clientWidth;
   const [left, top] = [44, 44];

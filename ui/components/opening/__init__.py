@@ -1,8 +1,8 @@
-"""The opening: a sentence that is translated token by token, and a riddle about its pronoun.
+"""Opening animation: a sentence is translated token by token, with a riddle about its pronoun.
 
-Up to the pronoun, light falls from each new token on the source words that it was written from,
-averaged over all heads. Then the visitor is asked what the pronoun stands for, and sees where one
-head looks, in this and in other sentences.
+Up to the pronoun, every new token lights the source words that it attends to, averaged over all
+heads. Then the visitor guesses what the pronoun stands for and sees where one head looks, in this
+sentence and in others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.packing import Component, attention_colours, labels
 
-#: Plain and strong text in turn, plain first.
+#: Alternately plain and strong text, plain first.
 Runs = Sequence[str]
 
 
@@ -28,31 +28,29 @@ Runs = Sequence[str]
 class Scene:
     """One sentence of the opening."""
 
-    #: trace, referent: of the sentence
     trace: Trace
     referent: Referent
-    #: where the light comes from after the guess: the pronoun in the source ("encoder_self") or its
-    #: translation ("cross")
+    #: source of the light after the guess: the pronoun itself ("encoder_self") or its translation
+    #: ("cross")
     kind: AttentionKind
-    light: Floats  # [W], what falls on each source word then
+    light: Floats  # [W], weight on every source word after the guess
     heading: str  # what the pronoun is, "" if the reply to a guess says it
-    verdict: Runs  # shown with that light
-    detail: str  # shown below it
+    verdict: Runs  # explanation of the light
+    detail: str  # text below the verdict
 
 
 @dataclass(frozen=True)
 class Script:
-    """The words around the scenes."""
+    """Texts around the scenes."""
 
-    lead: str  # what one sees
-    #: question, why: asked before the pronoun, and what depends on it
-    question: str
-    why: str
-    nouns: tuple[str, ...]  # the possible answers
-    answer: int  # index of the right one
-    replies: tuple[str, ...]  # shown after each answer
-    onward: tuple[Runs, ...]  # of each scene, the label of the way to the next, or to the first
-    #: name and code of the source and of the target
+    lead: str  # introduction
+    question: str  # asked before the pronoun
+    why: str  # consequence of the answer
+    nouns: tuple[str, ...]  # possible answers
+    answer: int  # index of the right answer
+    replies: tuple[str, ...]  # replies to a right and a wrong answer
+    onward: tuple[Runs, ...]  # per scene, the label of the button for the next scene
+    #: name and code of source and target language
     languages: tuple[tuple[str, str], tuple[str, str]]
 
 
@@ -62,15 +60,15 @@ def opening_component(
     """Return the opening as a component.
 
     Args:
-        covers: whether these are all scenes, and the page stands behind them; if not, the browser
-            asks for both at once.
+        covers: whether these are all scenes and the page is behind them; otherwise the browser
+            requests both at once.
     """
     source, target = ({"name": name, "code": code} for name, code in script.languages)
     header = {
         **vars(script),
         "source": source,
         "target": target,
-        "scenes": [_scene(each) for each in scenes],
+        "scenes": [_scene(scene) for scene in scenes],
         "covers": covers,
         "colours": attention_colours(),
     }
@@ -85,7 +83,7 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         "special": [group[0] in trace.src_special for group in referent.words],
         "pronoun": referent.pronoun,
         "nouns": list(referent.nouns),
-        # As in running text: whether a space precedes the token.
+        # A space precedes the tokens that are apart.
         "tokens": [
             {"text": show_token(token.removeprefix("▁")), "apart": token.startswith("▁")}
             for token in trace.predicted_tokens[: trace.n_words]

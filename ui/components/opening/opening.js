@@ -88,7 +88,6 @@ class Opening {
     if (this.guess !== null) this.written(step);
   }
 
-  /** Show the first tokens of the translation. */
   written(count) {
     this.tokens.forEach((token, i) => token.classList.toggle("on", i < count));
   }

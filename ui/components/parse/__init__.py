@@ -1,6 +1,6 @@
-"""A sentence under its tree; the chosen bracket lights the words that the model looked at for it.
+"""A sentence below its tree; the chosen bracket lights the words that the model looked at.
 
-Choosing a bracket redraws in the browser; the choice is reported, so that a link keeps it.
+The browser redraws and reports the chosen bracket, so that a link keeps it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from ui.components.packing import Component, attention_look, fits, floats, label
 class Drawing:
     """Content of the tree: brackets, words and light."""
 
-    #: reading, trace: the tree, and the trace that it was read from
-    reading: Reading
-    trace: Trace
+    reading: Reading  # the tree
+    trace: Trace  # its source
     words: tuple[str, ...]  # as typed
     weights: Floats  # [T, S], cross-attention of the chosen layer and head
-    where: str  # their name ("Layer 2, head 3")
-    glosses: dict[str, str]  # what labels stand for
+    where: str  # name of layer and head ("Layer 2, head 3")
+    glosses: dict[str, str]  # meanings of labels
 
     def component(self, chosen: int) -> Component[int]:
-        """Return the tree as a component; its body is each node's weights on words and `</s>`."""
+        """Return the tree as a component; its body is the nodes' weights on words and `</s>`."""
         weights = np.nan_to_num(bracket_weights(self.reading, self.weights), nan=-1)
         n_nodes = len(self.reading.nodes)
         return Component(

@@ -1,6 +1,6 @@
 """A matrix as a sum of others: small maps with signs between them, and their sum, on one scale.
 
-Hovering a cell marks it in every map and writes out the sum.
+Pointing at a cell marks it in every map and writes out the sum.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def parts_component(
     """Return the component; its body is the parts and the total as float32, then the mask.
 
     Args:
-        parts: by name, each [n, n]; rows are queries, columns keys.
-        total: [n, n], their sum.
-        rows, tokens: [n], labels of the rows and of the columns.
+        parts: maps [n, n] by name; rows are queries, columns keys.
+        total: [n, n], the sum.
+        rows, tokens: [n], row and column labels.
         mask: [n, n]; False entries look different and do not affect the scale.
-        label: name of the view for screen readers.
-        total_name: name of the total.
+        label: name for screen readers.
+        total_name: name of the sum.
 
     Raises: `ValueError` if shapes disagree.
     """

@@ -1,7 +1,7 @@
 """Figure 1 of the paper for one checkpoint, with a sentence's numbers in every block.
 
-The reader chooses a layer, a source token and a decoder row in the browser, which redraws and
-reports the choice; a click on a block that has a page of its own is reported apart.
+The visitor chooses a layer, a source token and a decoder row in the browser, which redraws and
+reports the choice. A click on a block with its own page is a separate report.
 """
 
 from __future__ import annotations
@@ -18,34 +18,33 @@ from transformer.trace.records import StackName, Stream, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.components.packing import Component, fields, floats, labels, signed_colours
 
-#: The blocks whose view stands below the drawing.
+#: Blocks whose view is below the drawing.
 BLOCKS = ("decoder_ffn", "encoder_ffn", "decoder_stream", "encoder_stream")
-#: Pages that a block may open.
+#: Pages that a block can open.
 TARGETS = ("attention", "head", "tokens", "positions", "translate")
-#: Numbers of a vector that are drawn.
+#: Vector components that are drawn.
 STRIP = 48
-#: The kinds of blocks in words.
+#: Block descriptions.
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """The choice in the drawing; indices count from 0."""
+    """A choice in the drawing; indices count from 0."""
 
-    layer: int  # the opened one, of the deeper stack; the other opens its last if it has fewer
-    source: int  # position of the source token
-    row: int  # of the decoder
-    block: str  # whose view is below, one of `BLOCKS`
+    layer: int  # open layer of the deeper stack; the other opens its last layer if it has fewer
+    source: int  # source position
+    row: int  # decoder row
+    block: str  # one of `BLOCKS`, whose view is below
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A clicked block that has its own page."""
+    """A clicked block with its own page; indices count from 0."""
 
-    page: str  # its address
-    #: stack, layer, head: where; `layer` and `head` from 0
+    page: str  # page address
     stack: StackName
-    kind: str  # of attention, "" for other blocks
+    kind: str  # kind of attention, "" for other blocks
     layer: int
     head: int
 
@@ -61,25 +60,25 @@ class Limits:
 
 
 def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
-    """Return the reported choice, or None if it is invalid; browser input is not trusted."""
-    found = fields(
+    """Return the reported choice, or None if it is invalid."""
+    report = fields(
         reported, layer=range(limits.layers), source=range(limits.sources),
         row=range(limits.rows), block=BLOCKS,
     )  # fmt: skip
-    return None if found is None else PlanChoice(**found)
+    return None if report is None else PlanChoice(**report)
 
 
 def parse_opened(reported: Any, limits: Limits) -> Opened | None:
-    """Return the block that was opened, or None if the report is invalid."""
-    found = fields(
+    """Return the opened block, or None if the report is invalid."""
+    report = fields(
         reported, page=TARGETS, stack=("encoder", "decoder"), kind=("", *ATTENTION_KINDS),
         layer=range(limits.layers), head=range(limits.heads),
     )  # fmt: skip
-    return None if found is None else Opened(**found)
+    return None if report is None else Opened(**report)
 
 
 def limits_of(stream: Stream, trace: Trace) -> Limits:
-    """Return the limits of a sentence's drawing."""
+    """Return the limits for a sentence."""
     return Limits(
         layers=max(len(stream.encoder.hidden), len(stream.decoder.hidden)),
         sources=len(trace.src_tokens),
@@ -89,7 +88,7 @@ def limits_of(stream: Stream, trace: Trace) -> Limits:
 
 
 def strongest(maps: Floats) -> Floats:
-    """Return for every layer and query the head, the key and the size of its largest weight.
+    """Return head, key and size of the largest weight for every layer and query.
 
     Shapes: [L, H, n, m] to [L, n, 3].
     """
@@ -105,10 +104,9 @@ def plan_component(
 ) -> Component[PlanChoice]:
     """Return the drawing as a component; `parse_opened` reads its event `open`.
 
-    The body holds the arrays in the order that `read` in plan.js expects.
+    The body holds the arrays in the order of `read` in plan.js.
     """
-    stacks = []
-    numbers, strips = [], []
+    stacks, numbers, strips = [], [], []
     kinds: dict[StackName, tuple[AttentionKind, ...]] = {
         "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
     }  # fmt: skip
@@ -129,8 +127,8 @@ def plan_component(
             states.n_firing, looks,
             np.linalg.norm(states.leaving, axis=-1),
         ]  # fmt: skip
-        # The first numbers at each step, as levels of the signed scale: [steps, n, D]. One scale
-        # holds for the whole stack; the few largest numbers are cut off at its ends.
+        # The first vector components after every step as levels of one signed scale per stack:
+        # [steps, n, D]. The largest 1% are clipped.
         steps = np.concatenate([
             states.entering[None], states.hidden.reshape(-1, *states.entering.shape)
         ])[..., :STRIP]  # fmt: skip
@@ -157,7 +155,7 @@ def plan_component(
 
 
 def words_for(config: ModelConfig) -> dict[str, dict[str, str]]:
-    """Return the words for every kind of block of a model, by the id that layout.js uses."""
+    """Return a model's block descriptions by their id in layout.js."""
     d_k = config.d_k
     sizes = {
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
@@ -168,7 +166,7 @@ def words_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     words = {
-        name: {part: text.format(**sizes) for part, text in each.items()}
-        for name, each in _WORDS.items()
+        name: {part: text.format(**sizes) for part, text in texts.items()}
+        for name, texts in _WORDS.items()
     }
     return words | {"norm": words[f"{config.norm}-norm"]}

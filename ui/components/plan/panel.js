@@ -31,7 +31,6 @@ export function lookOf(view, block) {
   return stack.looks.subarray(3 * at, 3 * at + 3);
 }
 
-// Show a block's words and numbers, and mark it in the drawing.
 export function showBlock(view, id) {
   const block = view.plan.blocks.find((each) => each.id === id);
   if (!block) return;

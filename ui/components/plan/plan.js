@@ -65,7 +65,6 @@ function read(header, body) {
   return stacks;
 }
 
-// The choice, within what there is.
 function clamped({ stacks }, chosen) {
   const inside = (value, length) =>
     Number.isInteger(value) ? Math.min(length - 1, Math.max(0, value)) : 0;
@@ -106,7 +105,6 @@ function build(view) {
   labelPlay(view);
 }
 
-// A row of tokens to choose from.
 function tokenRow(view, name, label, field, tokens) {
   const choose = (i) => view.choose({ [field]: i });
   const buttons = tokens.map((token, i) =>

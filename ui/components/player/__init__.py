@@ -1,8 +1,7 @@
-"""The decoding player: tokens, attention onto source and prefix, next-token bars, the matrix.
+"""Decoding player: tokens, attention onto source and prefix, next-token bars, both maps.
 
-One message holds all layers and heads. Stepping and choosing a layer or head happen in the browser
-without a rerun; taking another token than the model did is reported, and Python continues decoding
-from it.
+One message holds all layers and heads. Stepping and choosing a layer or head need no rerun. If the
+visitor takes another token, the browser reports it and Python continues decoding from it.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.components.packing import Component, attention_look, fields, labels
 
-#: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
+#: Largest number of weights that are sent with 16 bits (four exact decimals) instead of 8.
 WIDE_LIMIT = 4_000_000
 
-#: Rows of the list of next tokens.
+#: Next tokens in the list.
 MOST_ALTERNATIVES = 8
 
-#: Parts of the decoder that a head on screen can belong to.
+#: Decoder parts to which a head on screen can belong.
 PARTS = ("cross", "decoder_self", "both")
 
-#: Numbers that a report may hold: ids of tokens; steps, layers and heads.
+#: Valid numbers in a report: token ids; steps, layers and heads.
 _ID = range(10_000_000)
 _NUMBER = _ID[1:]
 
@@ -42,38 +41,38 @@ class PlayerPlace:
     layer: int | None = None
     head: int | None = None
     shifted: bool = False  # whether it shows how the output, shifted right, becomes the input
-    kind: str = "cross"  # the one of the `PARTS` that they belong to; the other shows its mean
+    kind: str = "cross"  # one of `PARTS`, to which the head belongs; the other part shows its mean
 
 
 @dataclass(frozen=True)
 class Move:
     """A report of the player."""
 
-    place: PlayerPlace  # where it is
-    #: id of a token to take at this step instead of the model's, or "undo" for the last one taken
+    place: PlayerPlace  # current place
+    #: id of the token to take at this step instead of the model's, or "undo" to take back the last
     take: int | Literal["undo"] | None = None
-    #: ask, of: the position of a key, and the part in which to find the heads that look at it
+    #: ask, of: find the heads of a part that look at this key position
     ask: int | None = None
     of: str = "cross"
 
 
 def parse_move(reported: Any) -> Move | None:
-    """Return what the player reports, or None if it is not valid."""
+    """Return the player's report, or None if it is invalid."""
     number = (None, _NUMBER)
-    found = fields(
+    report = fields(
         reported, step=_NUMBER, layer=number, head=number, shifted=(False, True), kind=PARTS,
         take=(None, "undo", _ID), ask=(None, _ID), of=(None, *PARTS[:2]),
     )  # fmt: skip
-    if found is None:
+    if report is None:
         return None
-    take, ask, of = (found.pop(name) for name in ("take", "ask", "of"))
-    return Move(PlayerPlace(**found), take, ask, of or "cross")
+    take, ask, of = (report.pop(name) for name in ("take", "ask", "of"))
+    return Move(PlayerPlace(**report), take, ask, of or "cross")
 
 
 def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[int, ...] | None:
-    """Return the target up to the token that a move takes, as ids; None if it takes none.
+    """Return target ids up to the token that a move takes, or None if it takes no valid token.
 
-    Only the trace's alternatives at that step can be taken, except those in `never`.
+    Valid tokens are the trace's alternatives at that step, except those in `never`.
     """
     step, token = move.place.step, move.take
     if step > len(trace.predicted_ids) or not isinstance(token, int) or token in never:
@@ -99,29 +98,28 @@ def player_component(
     """Return the player of a trace as a component.
 
     Args:
-        place: where to open; clamped to range, or to the mean.
-        of: names the trace.
-        words: whether columns are whole words; steps are always tokens.
-        alpha: exponent of the length penalty in the running score.
+        place: initial place, clamped to range, or else to the mean.
+        of: trace identifier.
+        words: show whole words as columns; steps are always tokens.
+        alpha: length-penalty exponent of the running score.
         never: token ids that cannot be taken.
-        steerable: whether another token can be taken.
-        origin: the source of the maps, shown if they were not compared with teacher forcing.
-        group: players of one group move together; "" moves alone.
-        asks: whether a weight below a token asks which heads look so.
-        follows: whether another player of the group has the step buttons.
+        steerable: allow another token to be taken.
+        origin: source of the maps, shown unless they were compared with teacher forcing.
+        group: name of players that move together; "" for a single player.
+        asks: let a weight below a token ask for the heads with that weight.
+        follows: leave the step buttons to another player of the group.
 
-    The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits for more than
-    `WIDE_LIMIT` weights. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
-    and head, the T (T + 1) / 2 weights of `trace.decoder_self` on and below the diagonal, row after
-    row.
+    The body holds weights as unsigned integers, the largest meaning 1, with 16 bits, or 8 bits for
+    more than `WIDE_LIMIT` weights: `trace.cross` [Ld, H, T, S] in C order, then for every layer and
+    head the T (T + 1) / 2 weights of `trace.decoder_self` up to the diagonal, row by row.
     """
     n_steps = len(trace.predicted_tokens)
     below = np.tril_indices(n_steps)
-    every = np.concatenate([trace.cross.ravel(), trace.decoder_self[..., *below].ravel()])
-    bits = 16 if every.size <= WIDE_LIMIT else 8
+    flat = np.concatenate([trace.cross.ravel(), trace.decoder_self[..., *below].ravel()])
+    bits = 16 if flat.size <= WIDE_LIMIT else 8
     kind = np.dtype("<u2") if bits == 16 else np.dtype("u1")
     full = 2**bits - 1
-    weights = np.rint(np.clip(every, 0, 1) * np.float32(full)).astype(kind)
+    weights = np.rint(np.clip(flat, 0, 1) * np.float32(full)).astype(kind)
     header = {
         "shape": list(trace.cross.shape),
         "bits": bits,
@@ -163,9 +161,9 @@ def player_component(
 
 
 def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
-    """Return names and spans of the columns of both maps, and spans of the target lane."""
+    """Return column names and spans for both maps, and spans for the target lane."""
     n_steps = len(trace.predicted_tokens)
-    # The lane shows the decoder's input and the last prediction, which nothing reads.
+    # The lane shows the decoder's input and the last prediction, which no position reads.
     lane = (*trace.tgt_tokens, trace.predicted_tokens[-1])
     alone = {*trace.tgt_special, *((n_steps,) if trace.n_words < n_steps else ())}
     if words:
@@ -174,9 +172,7 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
     else:
         sources = tuple((position,) for position in range(len(trace.src_tokens)))
         lanes = tuple((position,) for position in range(len(lane)))
-    keys = tuple(
-        group for group in (tuple(j for j in each if j < n_steps) for each in lanes) if group
-    )
+    keys = tuple(filter(None, (tuple(j for j in group if j < n_steps) for group in lanes)))
     unknown, special = set(trace.src_unknown), set(trace.src_special)
     return {
         "units": "words" if words else "tokens",
@@ -185,8 +181,8 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
         "sourceSpans": _spans(sources),
         "keySpans": _spans(keys),
         "laneSpans": _spans(lanes),
-        "unknown": [index for index, each in enumerate(sources) if unknown & set(each)],
-        "special": [index for index, each in enumerate(sources) if special & set(each)],
+        "unknown": [at for at, group in enumerate(sources) if unknown & set(group)],
+        "special": [at for at, group in enumerate(sources) if special & set(group)],
     }
 
 
@@ -195,7 +191,7 @@ def _spans(groups: Groups) -> list[list[int]]:
 
 
 def _alternatives(trace: Trace) -> list[list[list[Any]]]:
-    """Return [token, probability, id, whether sampling excluded it] of the best of each step."""
+    """Return [token, probability, id, excluded by sampling] for the best tokens per step."""
     ids = trace.top_ids[:, :MOST_ALTERNATIVES]
     kept = np.ones_like(trace.top_ids, dtype=np.bool_) if trace.allowed is None else trace.allowed
     p = np.exp(trace.top_log_probs.astype(np.float64)).round(6)

@@ -10,7 +10,6 @@ export const groupPart = {
     return all.filter((each) => each.message?.header.group === group);
   },
 
-  /** Move the other players too. */
   moveOthers() {
     for (const each of this.members()) if (each !== this) each.follow(this);
   },

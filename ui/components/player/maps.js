@@ -1,16 +1,18 @@
-// The maps in a message, and arithmetic on them.
+// Maps in a message, and arithmetic on them.
+import { range } from "../shared/index.js";
+
 // Shapes: L layers, H heads, T target positions (queries), S source tokens (keys). Self-attention
 // is sent as its lower triangle, row by row.
 
-/** Header and weights of a message. Weights are integers from 0 to `full`. */
+/** Header and weights of a message, integers from 0 to `full`. */
 export function opened({ header, body }) {
   if (header.bits !== 16) return { header, weights: body, full: 255 };
   const copy = body.slice(); // begins at 0, so a 16-bit view may lie on it
   return { header, weights: new Uint16Array(copy.buffer), full: 65535 };
 }
 
-/** `size` weights of one layer and head from 0 to 1; null is the mean over them. `start` is where
- * those of the first layer and head begin. */
+/** `size` weights, 0 to 1, of one layer and head, null for the mean over them; `start` is the offset of the
+ * first layer and head. */
 function weightsOf({ header, weights, full }, layer, head, start, size) {
   const [L, H] = header.shape;
   const layers = layer === null ? range(L) : [layer];
@@ -27,8 +29,8 @@ function weightsOf({ header, weights, full }, layer, head, start, size) {
   return sum;
 }
 
-/** Cross-attention [T, S] and self-attention [T, T], their columns summed over the header's
- * spans, [[first, after the last], ...], one per token or word. `ofCross` and `ofOwn` are [layer, head]. */
+/** Cross-attention [T, S] and self-attention [T, T], columns summed over the header's spans [[first, end],
+ * ...], one per token or word. `ofCross` and `ofOwn` are [layer, head]. */
 export function mapsOf(message, ofCross, ofOwn) {
   const { shape, sourceSpans, keySpans } = message.header;
   const [L, H, T, S] = shape;
@@ -54,7 +56,6 @@ function summed(map, rows, columns, spans) {
   return sums;
 }
 
-/** Row `t` of a map with this many columns. */
 export function rowOf(map, t, columns) {
   return map.subarray(t * columns, (t + 1) * columns);
 }
@@ -63,8 +64,4 @@ export function strongest(row) {
   let best = 0;
   for (let i = 1; i < row.length; i += 1) if (row[i] > row[best]) best = i;
   return best;
-}
-
-export function range(n) {
-  return Array.from({ length: n }, (_, i) => i);
 }

@@ -32,7 +32,6 @@ export const matrixPart = {
     return make("div", "maps", this.scroller, this.plot);
   },
 
-  /** Lay out the cells: margins for labels, then as large as fits. */
   matrixFrame() {
     const { rows, source, keys } = this.message.header;
     const [T, columns] = [rows.length, source.length + keys.length];

@@ -1,11 +1,11 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
-import { drawScale, extend, lasting, make, plain, press, shown, syncChoice, themed, watch, wordsOf } from
+import { drawScale, extend, lasting, make, plain, press, range, shown, syncChoice, themed, watch, wordsOf } from
   "../shared/index.js";
 import { lane, percent } from "./dom.js";
 import { groupPart } from "./group.js";
 import { lanesPart } from "./lanes.js";
-import { mapsOf, opened, range, rowOf, strongest } from "./maps.js";
+import { mapsOf, opened, rowOf, strongest } from "./maps.js";
 import { matrixPart } from "./matrix.js";
 import { nextPart } from "./next.js";
 import { shiftPart } from "./shift.js";
@@ -90,7 +90,6 @@ class Player {
     this.draw();
   }
 
-  /** Build everything that depends on the trace and its units alone. */
   fill() {
     const [L, H, T] = this.message.header.shape;
     this.fillLanes();
@@ -157,7 +156,6 @@ class Player {
     this.moveOthers();
   }
 
-  /** The place, as `moveTo` takes it. */
   place() {
     const number = (value) => (value === null ? null : value + 1);
     return {
@@ -210,7 +208,6 @@ class Player {
     return rowOf(this.shown()[kind], this.step, this.columns(kind).length);
   }
 
-  /** Names of the columns of a kind of map. */
   columns(kind) {
     const { source, keys } = this.message.header;
     return kind === "cross" ? source : keys;

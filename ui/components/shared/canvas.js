@@ -1,7 +1,7 @@
-// Canvases that are sharp on every screen, and text that fits.
+// Sharp canvases, and text that fits.
 import { make } from "./view.js";
 
-// Resizes a canvas, in CSS pixels, and clears it. Returns: its context, in CSS pixels.
+// Resizes and clears a canvas. Returns its context. All sizes are CSS pixels.
 export function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.max(1, Math.round(width * ratio));
@@ -13,7 +13,7 @@ export function sharp(canvas, width, height) {
   return pen;
 }
 
-// The width of text in a font, by a function that remembers.
+// Returns a function that measures and caches text widths in a font.
 export function widthsIn(font) {
   const pen = make("canvas").getContext("2d");
   pen.font = font;
@@ -24,7 +24,7 @@ export function widthsIn(font) {
   };
 }
 
-// Text shortened to a width in the pen's font, with an ellipsis.
+// Shortens text to a width in the pen's font, with an ellipsis.
 export function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   const letters = [...text];
@@ -32,7 +32,7 @@ export function fitted(pen, text, width) {
   return `${letters.join("")}…`;
 }
 
-// Writes text that leans to the right by an angle and begins, or ends, at (x, y).
+// Writes text that rises to the right at an angle and starts, or ends, at (x, y).
 export function drawSlanted(pen, text, x, y, angle = Math.PI / 3, align = "left") {
   pen.save();
   pen.translate(x, y);

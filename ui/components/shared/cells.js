@@ -1,7 +1,7 @@
-// Keys that move, buttons that are pressed, and boxes.
+// Keyboard movement, pressed buttons and boxes.
 
-// The cell that an arrow key, Home or End leads to from [row, column]; null for other keys and with
-// modifiers.
+// Returns the cell to which an arrow key, Home or End moves from [row, column]; null for other keys or
+// with modifiers.
 export function stepped(event, [row, column], rows, columns) {
   const to = {
     ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1],
@@ -16,12 +16,11 @@ export function modified(event) {
   return event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
 }
 
-// Makes elements one stop of the Tab key; arrow keys, Home and End move between them, `wraps` from
-// the last to the first. `choose(at)`, if any, takes the one that they reach. Returns: a function
-// that makes another the stop.
+// Makes elements a single Tab stop; arrow keys, Home and End move between them, and around both ends if
+// `wraps`. `choose(at)` is called for the new element. Returns a function that sets the stop.
 export function rove(elements, { choose, wraps = false } = {}) {
   const n = elements.length;
-  const stop = (wanted) => elements.forEach((each, at) => (each.tabIndex = at === wanted ? 0 : -1));
+  const stop = (at) => elements.forEach((element, i) => (element.tabIndex = i === at ? 0 : -1));
   stop(0);
   elements.forEach((element, at) => {
     element.addEventListener("focus", () => stop(at));
@@ -38,7 +37,7 @@ export function rove(elements, { choose, wraps = false } = {}) {
   return stop;
 }
 
-// Marks the pressed ones among buttons: `is(at)`.
+// Marks the buttons for which `is(at)` is true as pressed.
 export function press(buttons, is) {
   buttons.forEach((button, at) => button.setAttribute("aria-pressed", is(at)));
 }

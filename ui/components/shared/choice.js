@@ -1,12 +1,12 @@
-// The reader's choice in a view, kept in step with mount.py. Returns {value, fresh, set, later, ...}:
-// `set(next, reported)` reports it, in another form if need be; `later(next, ms)` once no other one
-// follows within `ms`; `fresh` is true if this message changed the value.
+// Synchronises a view's choice with mount.py. Returns {value, fresh, set, later, ...}: `set(next,
+// reported)` reports a choice, optionally in another form; `later(next, ms)` reports it unless another
+// one follows within `ms`; `fresh` is true if this message changed the value.
 //
-// A message carries the choice at the time it was made. Later choices made here take precedence,
-// even if the view is mounted again with the same message; a newer message replaces them.
+// Choices made here override the choice in the message, even if the view is mounted again with that
+// message; a newer message overrides them.
 export function syncChoice(component, header) {
-  // A remounted view has another key, so mount.py identifies it by `session`. Views of an offline
-  // page stay mounted and share one session.
+  // A remounted view has a new key, so `session` identifies it. Views of an offline page stay mounted
+  // and share one session.
   const { session, count, choice } = header;
   const view = isOffline(header) ? component.key : session;
   const all = (window[Symbol.for("headlight.choices")] ??= new Map());
@@ -34,13 +34,12 @@ export function syncChoice(component, header) {
       put(next);
       latest.timer = setTimeout(report, ms);
     },
-    // Take over the choice of another view, which reports it.
+    // Takes over the choice of another view, which reports it.
     follow: (other) => put(other.value, other.count),
     get count() { return latest.count; },
   };
 }
 
-// True in a page without a server.
 export function isOffline(header) {
   return header.session === "offline";
 }

@@ -1,32 +1,30 @@
-// Colour tables: 256 colours as "rrggbb" in a row, as packing.py writes them.
+// Colour tables: 256 joined "rrggbb", as packing.py writes them. Colours are "#rrggbb" or pixel values.
 import { make } from "./view.js";
 
-// The entry of a table for a share of its scale, 0 to 1.
+// Table entry for a position on the scale, 0 to 1.
 export function levelOf(share) {
   return Math.round(255 * Math.min(1, Math.max(0, share)));
 }
 
-// The entry for an attention weight, 0 to 1: the scale is even in its square root (figures/palette.py).
+// Table entry for an attention weight, 0 to 1: a square-root scale (figures/palette.py).
 export function weightLevel(weight) {
   return levelOf(Math.sqrt(Math.max(0, weight)));
 }
 
-// The entry for a number on a scale from -limit to limit.
+// Table entry for a number from -limit to limit.
 export function signedLevel(value, limit) {
   return levelOf((value / (limit || 1) + 1) / 2);
 }
 
-// An entry as "#rrggbb".
 export function colourOf(table, level) {
   return `#${table.slice(6 * level, 6 * level + 6)}`;
 }
 
-// A pixel value as "#rrggbb".
 export function cssOf(word) {
   return `#${[0, 8, 16].map((shift) => ((word >> shift) & 255).toString(16).padStart(2, "0")).join("")}`;
 }
 
-// A table as 32-bit pixel values: little-endian RGBA.
+// A table as 32-bit pixel values (little-endian RGBA).
 export function wordsOf(table) {
   return Uint32Array.from({ length: table.length / 6 }, (_, level) => {
     const rgb = parseInt(table.slice(6 * level, 6 * level + 6), 16);
@@ -34,7 +32,7 @@ export function wordsOf(table) {
   });
 }
 
-// An image of one pixel per cell, row by row; `wordAt(cell)` is the colour, 0 for none.
+// An image with one pixel per cell, row by row; `wordAt(cell)` returns its colour, 0 for none.
 export function imageOf(rows, columns, wordAt) {
   const image = new ImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
@@ -42,14 +40,14 @@ export function imageOf(rows, columns, wordAt) {
   return image;
 }
 
-// Makes a canvas an image. Returns: the canvas.
+// Draws an image onto a canvas and returns the canvas.
 export function canvasOfImage(image, canvas = make("canvas")) {
   [canvas.width, canvas.height] = [image.width, image.height];
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
 
-// Black or white, whichever reads better on a colour "#rrggbb": by relative luminance (WCAG 2.2).
+// Black or white, whichever has more contrast with a colour, by relative luminance (WCAG 2.2).
 export function inkOn(colour) {
   const [r, g, b] = [1, 3, 5].map((at) => {
     const share = parseInt(colour.slice(at, at + 2), 16) / 255;
@@ -58,7 +56,7 @@ export function inkOn(colour) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
-// Lights a token by its weight, in the colours of a table; null takes the light away.
+// Colours a token by its weight; null removes the colour.
 export function lightUp(element, table, weight) {
   const colour = weight === null ? "" : colourOf(table, weightLevel(weight));
   element.style.backgroundColor = colour;

@@ -1,11 +1,12 @@
-// The matrix that every map is: cells counted row by row, painted, and read with the pointer or the
+// The matrix behind every map: cells, counted row by row, that are painted, and read with the pointer or
 // arrow keys. Colours are pixel values (colours.js), 0 for none.
 import { modified, setBox, stepped } from "./cells.js";
 import { canvasOfImage, cssOf, imageOf } from "./colours.js";
+import { range } from "./numbers.js";
 import { make, plain } from "./view.js";
 
-// A matrix on a canvas, with an outline for the cell at the cursor. `cells` are laid out by the view:
-// where rows and columns begin, and the width and height of a cell, in px.
+// A matrix on a canvas, with an outline for the cell at the cursor. The view lays out `cells`: starts of
+// rows and columns, width and height of a cell, in px.
 export function buildMatrix(className = "cells") {
   const matrix = {
     canvas: make("canvas", className, { "aria-hidden": true }),
@@ -17,9 +18,9 @@ export function buildMatrix(className = "cells") {
   return matrix;
 }
 
-// The cell that each of h x w pixels shows: of those it covers, the one that ranks highest, so that a
-// single bright cell never disappears. `rankAt(cell, column)` is below 0 for cells never shown; a
-// pixel without any other is -1.
+// Returns the cell that every one of h x w pixels shows: the covered cell with the highest rank, so that a
+// single bright cell never disappears. `rankAt(cell, column)` below 0 hides a cell; a pixel with hidden
+// cells only is -1.
 function pooled(rows, columns, h, w, rankAt) {
   const shown = new Int32Array(h * w);
   const [down, across] = [blocks(rows, h), blocks(columns, w)];
@@ -44,21 +45,21 @@ function pooled(rows, columns, h, w, rankAt) {
   return shown;
 }
 
-// The cells of each pixel along one axis: [its first, the one after its last].
+// Cell ranges [first, end) of all pixels along one axis.
 function blocks(cells, pixels) {
-  return Array.from({ length: pixels }, (_, at) => {
+  return range(pixels).map((at) => {
     const first = Math.floor((at * cells) / pixels);
     return [first, Math.max(first + 1, Math.floor(((at + 1) * cells) / pixels))];
   });
 }
 
-// An image of h x w pixels of a map. `wordAt(cell)` is a colour; for `rankAt` see `pooled`.
+// A map as an image of h x w pixels. `wordAt(cell)` returns a colour; for `rankAt` see `pooled`.
 export function mapImage(rows, columns, h, w, wordAt, rankAt) {
   const cells = pooled(rows, columns, h, w, rankAt);
   return imageOf(h, w, (at) => wordAt(cells[at]));
 }
 
-// Draws a map as one image in a box [left, top, width, height], in CSS pixels. Returns: true if it has
+// Draws a map as one image in a box [left, top, width, height], in CSS pixels. Returns true if the map has
 // more cells than device pixels.
 export function drawMap(pen, rows, columns, box, wordAt, rankAt) {
   const ratio = window.devicePixelRatio || 1;
@@ -69,9 +70,9 @@ export function drawMap(pen, rows, columns, box, wordAt, rankAt) {
   return h < rows || w < columns;
 }
 
-// Draws the cells of a matrix: with a gap between them, or as one image if they are narrower than
-// `smallest` px. A cell without a colour is masked: with `ink` it gets a dot, since it is not a weight
-// of 0 that the model chose. `finish(cell, x, y, colour)` adds to a cell. Returns: as `drawMap`.
+// Draws the cells of a matrix with gaps, or as one image if they are narrower than `smallest` px. With
+// `ink`, masked cells (without a colour) get a dot, which distinguishes them from a weight of 0.
+// `finish(cell, x, y, colour)` adds to a cell. Returns the same as `drawMap`.
 export function drawCells(pen, { ys, xs, w, h = w, wordAt, rankAt, ink, finish, smallest = 12 }) {
   const columns = xs.length;
   const box = [xs[0], ys[0], w * columns, h * ys.length];
@@ -101,12 +102,12 @@ function dot(pen, x, y, side, ink) {
   pen.globalAlpha = 1;
 }
 
-// The starts of cells of `side` px, with a gap of `gap` px after every `group` of them.
+// Starts of cells of `side` px, with `gap` px after every `group` of them.
 export function startsOf(count, side, from = 0, group = count, gap = 0) {
-  return Array.from({ length: count }, (_, at) => from + at * side + Math.floor(at / group) * gap);
+  return range(count).map((at) => from + at * side + Math.floor(at / group) * gap);
 }
 
-// The cell of a matrix under the pointer, null for none.
+// Returns the cell of a matrix under the pointer, or null.
 export function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
   const box = canvas.getBoundingClientRect();
   const find = (starts, offset, side) => starts.findIndex((from) => offset >= from && offset < from + side);
@@ -114,26 +115,25 @@ export function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
   return cell.includes(-1) ? null : cell;
 }
 
-// The place of a cell in words: "query 2 b, key 1 a: ", or with why it has no weight.
+// Describes a cell: "query 2 b, key 1 a: ", followed by the reason if it has no weight.
 export function cellName(rows, columns, [row, column], exists = true) {
   const place = `query ${row + 1} ${rows[row]}, key ${column + 1} ${columns[column]}: `;
   return exists ? place : `${place}masked, this key comes later than the query`;
 }
 
-// Puts an element beside the canvas around one of its cells; hides it if there is no such cell.
+// Places an element of the canvas's parent around a cell; hides it if there is no such cell.
 export function outlineCell(element, { canvas, cells }, at) {
   element.hidden = !at || !(at[0] in cells.ys) || !(at[1] in cells.xs);
   if (element.hidden) return;
   const { ys, xs, w, h = w } = cells;
-  const [left, top] = [canvas.style.left, canvas.style.top].map((each) => parseFloat(each) || 0);
+  const [left, top] = [canvas.style.left, canvas.style.top].map((length) => parseFloat(length) || 0);
   setBox(element, left + xs[at[1]], top + ys[at[0]], w, h);
 }
 
-// A cursor that the pointer moves over matrices of equal shape, and the keys of `stepped` while `stop`
-// has the focus. `readout` shows `describe(cell)`, a sentence about the cell or, for null, about the
-// map; `show(cell)`, if any, follows too. `start()` is where the keys begin, and `choose(cell)`, if any,
-// takes a cell that is clicked or entered. Returns: a function that moves the cursor to a cell, or
-// shows it again in matrices that were drawn again.
+// A cursor over matrices of equal shape, moved by the pointer and, while `stop` has the focus, by the keys
+// of `stepped`. `readout` shows `describe(cell)`, a sentence about the cell or, for null, about the map;
+// `show(cell)` is called as well. Keys begin at `start()`; `choose(cell)` takes a clicked or entered
+// cell. Returns a function that moves the cursor, or without an argument shows it in redrawn matrices.
 export function cellCursor(stop, matrices, { readout, describe, show, choose, start = () => [0, 0] }) {
   let at = null;
   const move = (next = at) => {
@@ -148,7 +148,7 @@ export function cellCursor(stop, matrices, { readout, describe, show, choose, st
       canvas.style.cursor = choose && cell ? "pointer" : "";
       move(cell);
     };
-    // A finger that is lifted leaves, too: what it touched stays read.
+    // A lifted finger leaves as well, but its cell stays described.
     canvas.onpointerleave = ({ pointerType }) => pointerType === "touch" || stop.getRootNode().activeElement === stop || move(null);
     canvas.onclick = (event) => {
       const cell = under(event);

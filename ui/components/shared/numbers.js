@@ -4,6 +4,10 @@ export function signed(value, digits = 2) {
   return value.toFixed(digits).replace("-0.00", "0.00").replace("-", "−");
 }
 
+export function range(n) {
+  return Array.from({ length: n }, (_, i) => i);
+}
+
 // A number with four digits; tiny ones in scientific notation.
 export function fourDigits(value) {
   const size = Math.abs(value);

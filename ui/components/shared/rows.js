@@ -1,17 +1,16 @@
-// Labels of decoder rows, `reads → predicts` (figures/labels.py), the same rule in every view: both
-// tokens where there is room, the one that is read in a quiet column before the one that is
-// predicted; else what is predicted alone, `→ predicts`, since what is read stands one row above.
-// The full label is in the title and wherever a row is spoken of.
+// Labels of decoder rows, `reads → predicts` (figures/labels.py), by one rule in all views: both tokens in
+// two columns, the first one muted, or, if space is short, `→ predicts`, since the row above predicts the
+// token that is read. Titles and descriptions have the full label.
 import { drawSlanted, fitted } from "./canvas.js";
 import { extend, make, plain } from "./view.js";
 
-// A label as [what the position reads, what it predicts]; the latter is "" where only a token is named.
+// Splits a label into [reads, predicts]; `predicts` is "" if the label is a single token.
 function rowSides(label) {
   const [reads, ...predicts] = plain(label).split(" → ");
   return [reads, predicts.join(" → ")];
 }
 
-// Writes a label into an element, in columns that `fitRows` lays out.
+// Writes a label into an element; `fitRows` lays out its columns.
 export function writeRow(element, label) {
   const [reads, predicts] = rowSides(label);
   if (!predicts) {
@@ -23,22 +22,21 @@ export function writeRow(element, label) {
   extend(element, { title: plain(label) }, sides);
 }
 
-// The width of the longest label, written in full.
 export function widestRow(labels, widthOf) {
   return Math.max(...labels.map((label) => widthOf(plain(label))));
 }
 
-// The columns of labels within `limit` px: {reads, predicts, width, tight}, widths in px.
+// Lays out label columns within `limit` px: {reads, predicts, width, tight}, widths in px.
 export function rowColumns(labels, widthOf, limit) {
   const sides = labels.map(rowSides);
-  const widest = (side) => Math.max(...sides.map((each) => widthOf(each[side])));
+  const widest = (side) => Math.max(...sides.map((label) => widthOf(label[side])));
   const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192  ")];
-  if (!sides.some((each) => each[1])) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
+  if (!sides.some(([, to]) => to)) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
   const tight = reads + arrow + predicts > limit;
   return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
 }
 
-// Lays out the columns of all labels inside `root`. Returns: their width in px.
+// Lays out the columns of all labels inside `root`. Returns their total width in px.
 export function fitRows(root, labels, widthOf, limit) {
   const { predicts, tight, width } = rowColumns(labels, widthOf, limit);
   root.classList.toggle("tight-rows", tight);
@@ -46,8 +44,8 @@ export function fitRows(root, labels, widthOf, limit) {
   return width;
 }
 
-// Writes the labels of a matrix's rows on its left, laid out by `rowColumns` as `named`; thinned out if rows
-// are lower than `size` px. Those of other rows than `strong`, if any, are quiet.
+// Writes row labels to the left of a matrix, laid out by `rowColumns` as `named`; thins them out if rows are
+// lower than `size` px. Only row `strong`, if any, has full contrast.
 export function drawRowNames(pen, { ys, xs, h }, rows, { named, size, strong = null }) {
   pen.save();
   rows.forEach((label, i) => {
@@ -58,7 +56,7 @@ export function drawRowNames(pen, { ys, xs, h }, rows, { named, size, strong = n
   pen.restore();
 }
 
-// Writes the labels of a matrix's columns above it, slanted and at most `longest` px long.
+// Writes slanted column labels above a matrix, at most `longest` px long; thins them out as well.
 export function drawColumnNames(pen, { ys, xs, w }, columns, { longest, size, angle }) {
   columns.forEach((token, j) => {
     if (j % Math.ceil(size / w - 0.01)) return;
@@ -66,7 +64,6 @@ export function drawColumnNames(pen, { ys, xs, w }, columns, { longest, size, an
   });
 }
 
-// Draws a label on a canvas, its end at x, as `rowColumns` lays out.
 function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
   const [reads, predicts] = rowSides(label);
   const [alpha, gap] = [pen.globalAlpha, pen.measureText("  ").width];

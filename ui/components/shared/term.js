@@ -1,5 +1,5 @@
-// A term that leads to its entry in the glossary, a name; plain text in offline pages, which
-// have no glossary. `IN_APP` comes from whoever mounts the component.
+// A term that links to a glossary entry; plain text in offline pages, which have no glossary. Mounting
+// code defines `IN_APP`.
 import { make } from "./view.js";
 
 export function term(text, entry) {

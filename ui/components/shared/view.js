@@ -1,8 +1,8 @@
-// What every view needs: its message, its elements, and when to draw. Text from a message is
-// untrusted: it only ever becomes textContent, or is drawn on a canvas.
+// Messages, elements and redrawing, for every view. Text from a message is untrusted: it becomes
+// textContent or is drawn on a canvas.
 import { MAIN } from "../../platform/page.js";
 
-// A message of packing.py as {header, body}; the body is a view, not a copy.
+// Unpacks a message of packing.py: {header, body}, the body without a copy.
 export function unpack(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const length = view.getUint32(0, true);
@@ -10,15 +10,15 @@ export function unpack(data) {
   return { header, body: data.subarray(4 + length) };
 }
 
-// Shows what Streamlit, or an offline page, hands to a component: calls `component` with its element
-// and message, and with the host to report to. Returns: what ends it.
+// Calls `component` with its element and message, and with the host (Streamlit or an offline page) that
+// takes reports. Returns the cleanup function.
 export function shown(host, name, component) {
   const root = host.parentElement.querySelector(`.${name}`);
   return root && host.data?.byteLength ? component({ root, ...unpack(host.data) }, host) : undefined;
 }
 
-// A component that outlives its messages: an object of this class, made for the first one, whose
-// `receive` takes each. Returns: a function that closes it.
+// Mounts a component that outlives its messages: creates a `View` for the first one and passes all to its
+// `receive`. Returns the cleanup function.
 export function lasting(View, given, host) {
   const { root } = given;
   root.view ??= new View(root, given, host);
@@ -31,12 +31,12 @@ export function lasting(View, given, host) {
   };
 }
 
-// Bytes as float32; a copy, since float32 needs an aligned start.
+// Copies bytes as float32, which needs an aligned start.
 export function floatsOf(body) {
   return new Float32Array(body.slice(0, body.length - (body.length % 4)).buffer);
 }
 
-// An element with parts: strings become plain text (tokens are never markup), objects attributes and
+// Creates an element: string parts become plain text (tokens are never markup), objects attributes and
 // handlers (`onclick`), elements children.
 export function make(tag, className, ...parts) {
   const element = document.createElement(tag);
@@ -45,7 +45,6 @@ export function make(tag, className, ...parts) {
   return extend(element, ...parts);
 }
 
-// The same for an SVG element.
 export function shape(tag, ...parts) {
   return extend(document.createElementNS("http://www.w3.org/2000/svg", tag), ...parts);
 }
@@ -61,41 +60,40 @@ export function extend(element, ...parts) {
   return element;
 }
 
-// Text for display: the word-start mark (U+2581) is a heavy block in most fonts.
+// Replaces the word-start mark (U+2581), a heavy block in most fonts.
 export function plain(text) {
   return text.replaceAll("\u2581", "_");
 }
 
-// Whether a finger is the pointer: it taps, cannot hover, and has no Shift.
+// True on touch screens, which have no hover and no Shift.
 export function touching() {
   return matchMedia("(pointer: coarse)").matches;
 }
 
-// Whether the window is a phone's: things stand below each other there, and wide ones scroll.
+// True in narrow windows, whose layout is a single column with wide parts that scroll.
 export function onPhone() {
   return window.innerWidth <= 640;
 }
 
-// True where the reader asks for less motion.
+// True if the visitor prefers reduced motion.
 export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-// The distance of an element from the top of the page, in px, however far the page is scrolled.
+// Distance from the top of the page in px, independent of scrolling.
 export function pageTop(element) {
   const scrolled = document.querySelector(MAIN)?.scrollTop ?? 0;
   return element.getBoundingClientRect().top + scrolled;
 }
 
-// How many times as tall as a window of 720 px this one is, at least 1: heights are made for 720.
+// Window height relative to 720 px, for which heights are designed; at least 1.
 export function tallness() {
   return Math.max(1, window.innerHeight / 720);
 }
 
-// Calls `draw` now, and again when `root` or the window's height is resized, when the theme or the
-// pixel ratio changes, and when a font has loaded. Streamlit changes its CSS variables without calling
-// the component again; the probe's colour follows them through a short transition, whose end is an event. Replaces an
-// earlier watch of the same root. Returns: a function that stops.
+// Calls `draw` now and when the size of `root`, the window height, the theme, the pixel ratio or fonts
+// change. Streamlit changes its CSS variables without calling the component; a probe's colour follows them
+// in a short transition whose end is an event. Replaces an earlier watch. Returns a function that stops.
 export function watch(root, draw) {
   root.unwatch?.();
   const probe = make("i", "probe");
@@ -106,11 +104,11 @@ export function watch(root, draw) {
   let drawn;
   const size = () => `${root.clientWidth} ${root.clientHeight} ${tallness()}`;
   const redraw = () => {
-    drawn = size(); // before: what the drawing itself changes, like a scrollbar, draws once more
-    if (root.clientWidth) draw(); // else it is hidden
+    drawn = size(); // before drawing: a change by the drawing itself, like a scrollbar, draws again
+    if (root.clientWidth) draw(); // else hidden
   };
   probe.ontransitionend = redraw;
-  // The first report repeats the size just drawn, unless drawing changed it.
+  // The first report repeats the size, unless drawing changed it.
   const resized = () => drawn === size() || redraw();
   const observer = new ResizeObserver(resized);
   observer.observe(root);
@@ -124,20 +122,20 @@ export function watch(root, draw) {
     probe.remove();
   };
   redraw();
-  if (document.fonts?.status === "loading") { // also what the drawing asked for
+  if (document.fonts?.status === "loading") { // includes fonts that the drawing requested
     document.fonts.ready.then(() => probe.isConnected && redraw());
   }
   return () => root.unwatch();
 }
 
-// "light" or "dark", judged by the page's background.
+// "light" or "dark", derived from the page background.
 export function themeOf(root) {
   const probe = root.querySelector(".probe");
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
 
-// Colours and type of the current theme.
+// Colours and font of the current theme.
 export function themed(root) {
   const style = getComputedStyle(root);
   const value = (name) => style.getPropertyValue(`--st-${name}`).trim();
@@ -153,10 +151,10 @@ export function themed(root) {
   };
 }
 
-// Records which element has the focus in a view that is about to be rebuilt, and how far its lists
-// (a selector) are scrolled. Returns: a function that restores both, by position.
+// Records the focused button and the scroll positions of lists (a selector) in a view that will be rebuilt.
+// Returns a function that restores them by position.
 export function remember(root, lists) {
-  const all = (what) => [...root.querySelectorAll(what)];
+  const all = (selector) => [...root.querySelectorAll(selector)];
   const focused = all("button").indexOf(root.getRootNode().activeElement);
   const tops = all(lists).map((list) => list.scrollTop);
   return () => {

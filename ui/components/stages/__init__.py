@@ -1,7 +1,7 @@
-"""Inside a head: one query followed through the stages of attention, all numbers in one message.
+"""Inside a head: one query through the stages of attention, all numbers in one message.
 
-The reader chooses a key, and what to divide q · k by, in the browser, which works out every stage
-at once and reports the choice.
+The visitor chooses a key and the divisor of q · k in the browser, which recomputes every stage and
+reports the choice.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from figures.labels import plain_token, show_token
 from transformer.trace.records import HeadStages
 from ui.components.packing import Component, fields, floats, labels, signed_colours
 
-#: The stages in words.
+#: Stage descriptions.
 WORDS = tomllib.loads(Path(__file__).with_name("stages.toml").read_text("utf-8"))
 
-#: No slider goes further, since no head has a d_k of 250,000; a message may say anything.
+#: Largest divisor that is accepted: twice the square root of a d_k of 250,000.
 MOST_DIVISOR = 1_000.0
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The reader's choice: a key, 0-based, and what to divide by; None is the model's sqrt(d_k)."""
+    """A chosen key, 0-based, and divisor; None is the model's sqrt(d_k)."""
 
     key: int
     divisor: float | None = None
 
 
 def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
-    """Return the reported choice, or None if it is not valid."""
-    found = fields(reported, key=range(n_keys))
-    if found is None:
+    """Return the reported choice, or None if it is invalid."""
+    report = fields(reported, key=range(n_keys))
+    if report is None:
         return None
     divisor = reported.get("divisor")
     if divisor is None:
-        return Chosen(found["key"])
+        return Chosen(**report)
     if type(divisor) not in (int, float) or not 1 <= divisor <= MOST_DIVISOR:
         return None
-    return Chosen(found["key"], float(divisor))
+    return Chosen(**report, divisor=float(divisor))
 
 
 def stages_component(
@@ -55,12 +55,12 @@ def stages_component(
     """Return the stages as a component.
 
     Args:
-        names: the label of the query's row, and the text that the keys come from ("source").
-        difference: largest difference of the weights from the trace's, shown below the stages.
-        group: views of one group stand side by side, stage by stage, with less text.
+        names: label of the query's row, and name of the text with the keys ("source").
+        difference: largest difference from the trace's weights, shown below the stages.
+        group: name of views that are aligned side by side, stage by stage, with less text.
 
-    q, K, V and W_O are enough; the browser multiplies them. The model's weights are for comparison.
-    The body holds the arrays in the order that `read` in stages.js expects.
+    The browser multiplies q, K, V and W_O; the model's weights are for comparison. The body holds
+    the arrays in the order of `read` in stages.js.
     """
     header = {
         "label": f"Stages of attention for the query {plain_token(names[0])}",

@@ -58,7 +58,6 @@ export function columnsOf(at) {
   return { column, w: column * at.count };
 }
 
-// A band behind the chosen key.
 function band(pen, at, y, h) {
   const { column } = columnsOf(at);
   pen.globalAlpha = 0.16;
@@ -135,7 +134,6 @@ export function keyBars(row, at, { series, low, high, ticks, masked, height = 10
   addArea(row, "keys", [at.left, top, w, h], 1, at.count, true);
 }
 
-// Masked keys.
 function hatch(pen, at, top, h) {
   const { column } = columnsOf(at);
   pen.save();
@@ -170,7 +168,6 @@ export function largest(values) {
   return most;
 }
 
-// A number for an axis.
 export function short(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";

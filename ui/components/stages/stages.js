@@ -51,7 +51,6 @@ function component({ root, header, body }, host) {
   return watch(root, draw);
 }
 
-// The arrays of the body, by name.
 function read(header, body) {
   const [model, keys, k, v] = header.sizes;
   const all = floatsOf(body);
@@ -70,7 +69,6 @@ function read(header, body) {
   };
 }
 
-// The choice, clamped to range.
 function clamped(header, choice) {
   const key = Number.isInteger(choice?.key) && choice.key < header.keys.length ? choice.key : 0;
   return { key, divisor: divisorOf(header, choice?.divisor) };
@@ -133,7 +131,6 @@ function listen(row) {
   };
 }
 
-// Colours and fonts of the current theme.
 function look(root, header) {
   const themes = themed(root);
   const signed = header.signed[themes.theme];

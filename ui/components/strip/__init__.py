@@ -1,6 +1,6 @@
-"""A sentence in a row: words or tokens, log-probabilities, differences underlined.
+"""A sentence in a row: words or tokens, log-probabilities, underlined differences.
 
-Words may be buttons, and a second sentence may stand below the first, word by word.
+Words may be buttons, and a second sentence may follow below the first, word by word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ui.components.packing import Component, finite, labels
 def strip_component(
     tokens: Sequence[str],
     log_probs: Sequence[float],
-    differing: Sequence[int] = (),
+    differing: Collection[int] = (),
     *,
     label: str,
     parts_at: int | None = None,
@@ -30,26 +30,25 @@ def strip_component(
 
     Args:
         tokens: any text.
-        log_probs: one per token, in nats; or empty, for a text that was not predicted.
+        log_probs: one per token, in nats; empty if the text was not predicted.
         differing: positions to underline.
-        label: name of the row for screen readers.
-        parts_at: the position to mark as the first difference.
-        lead: name of the row, shown in front.
-        one_line: use one line that scrolls sideways, opened at the first difference.
-        asks: make tokens buttons, which report their position as "word".
-        pressed: the button that is pressed.
+        label: row name for screen readers.
+        parts_at: position of the first difference.
+        one_line: use one line that scrolls sideways, starting near the first difference.
+        lead: name in front of the row.
+        asks: make tokens buttons that report their position as "word".
+        pressed: position of the pressed button.
         struck: positions to strike through.
 
-    Raises: `ValueError` if there is not one number per token.
+    Raises: `ValueError` if the numbers of tokens and log-probabilities differ.
     """
     if log_probs and len(log_probs) != len(tokens):
         raise ValueError(f"{len(log_probs)} log-probabilities for {len(tokens)} tokens")
-    marked = set(differing)
     header: dict[str, Any] = {
         "label": label,
         "tokens": labels(tokens, 28),
         "log_probs": [*map(finite, log_probs)],
-        "differing": [at in marked for at in range(len(tokens))],
+        "differing": [at in differing for at in range(len(tokens))],
         "parting": -1 if parts_at is None else parts_at,
         "line": one_line,
         "lead": lead,
@@ -63,21 +62,21 @@ def strip_component(
 class Column(NamedTuple):
     """A word of one sentence above its partner in another."""
 
-    tokens: Sequence[str]  # of the first
-    #: log_probs, changes: one per token, in nats; the change of the first's tokens
+    tokens: Sequence[str]  # tokens of the first sentence's word
+    #: log_probs, changes: one per token, in nats
     log_probs: Sequence[float]
     changes: Sequence[float]
-    other: str  # the word of the second; "" for none
+    other: str  # the second sentence's word, or ""
     differs: bool
 
 
 def beside_component(
     columns: Sequence[Column], total: float, *, one_line: bool = False
 ) -> Component[None]:
-    """Return an original translation above an edited one, with the change of each token.
+    """Return an original translation above an edited one, with the change per token.
 
     Args:
-        total: the sum of all changes, also of tokens that are left out here.
+        total: sum of all changes, including those of omitted tokens.
         one_line: see `strip_component`.
     """
     ends = [signed_table(theme)[[0, -1]].tobytes().hex() for theme in THEMES]
@@ -85,9 +84,9 @@ def beside_component(
         "label": "The original translation, the change of each token’s log-probability, and the "
         "edited translation",
         "columns": [
-            [labels(each.tokens, 28), [*map(finite, each.log_probs)],
-             [*map(finite, each.changes)], each.other and show_token(each.other, 28), each.differs]
-            for each in columns
+            [labels(tokens, 28), [*map(finite, log_probs)], [*map(finite, changes)],
+             other and show_token(other, 28), differs]
+            for tokens, log_probs, changes, other, differs in columns
         ],
         "total": finite(total),
         "ends": ends,

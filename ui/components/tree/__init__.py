@@ -1,6 +1,6 @@
-"""The tree of a beam search on a canvas: columns are steps, rows are ranks; click or use arrows.
+"""Beam search tree on a canvas: columns are steps, rows are ranks; click or use arrow keys.
 
-Moving, zooming, hiding dropped candidates, and choosing nodes A and B happen in the browser.
+Moving, zooming, hiding dropped candidates and choosing nodes A and B need no rerun.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _SCORES = ("log_prob", "total", "score")
 
 @dataclass(frozen=True)
 class TreeChoice:
-    """The choice in the tree."""
+    """A choice in the tree."""
 
-    #: a, b: indices of nodes, or None
+    #: a, b: node indices, or None
     a: int | None
     b: int | None
     dropped: bool  # whether dropped candidates are shown
 
 
 def branch_colours(theme: str) -> tuple[str, str]:
-    """Return the colours of A and B as hex, distinct from the accent and from each other."""
+    """Return the hex colours of A and B, distinct from each other and from the accent."""
     colours = categorical(4, "dark" if theme == "dark" else "light")
     return colours[1], colours[3]
 
@@ -42,9 +42,9 @@ def tree_component(
     """Return a tree as a component.
 
     Args:
-        label: the tree in words, for screen readers.
-        of: names the tree.
-        single: only one node, A, can be chosen.
+        label: description for screen readers.
+        of: tree identifier.
+        single: allow only node A to be chosen.
     """
     texts: dict[str, int] = {}
     for node in tree.nodes:
@@ -59,7 +59,7 @@ def tree_component(
         **{name: [getattr(node, name) for node in tree.nodes] for name in _PLACE},
         **{name: [finite(getattr(node, name)) for node in tree.nodes] for name in _SCORES},
         "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
-        # 2: on the winner's path, 1: on the path of another finished one, 0: neither.
+        # 2: on the winner's path, 1: on another finished hypothesis's path, 0: neither.
         "line": [
             2 if node.index in winner else int(node.index in tree.alive) for node in tree.nodes
         ],
@@ -70,8 +70,8 @@ def tree_component(
     at = (None, range(len(tree.nodes)))
 
     def parse(reported: Any) -> TreeChoice | None:
-        found = fields(reported, a=at, b=at, dropped=(False, True))
-        return None if found is None else TreeChoice(**found)
+        report = fields(reported, a=at, b=at, dropped=(False, True))
+        return None if report is None else TreeChoice(**report)
 
     return Component("tree", header, choice=asdict(chosen), parse=parse, of=of)
 

@@ -56,7 +56,6 @@ export function rectOf(header, size, index) {
   };
 }
 
-/** The size of the whole tree. */
 export function extent(header, size, shown) {
   const rank = shown.reduce((most, index) => Math.max(most, header.rank[index]), 0);
   const steps = 1 + (header.step.at(-1) ?? -1);
@@ -88,7 +87,6 @@ export function paintTree(view, state) {
   return inSight;
 }
 
-/** The line below which candidates were dropped. */
 function paintFence(pen, view, left, width) {
   const { header, size, ink } = view;
   if (!view.shown.some((index) => header.rank[index] >= header.beam)) return;

@@ -100,7 +100,6 @@ class TreeView {
     this.describe(this.chosen());
   }
 
-  /** The node that arrows move. */
   chosen() {
     return this.state[this.state.slot] ?? this.state.a;
   }
@@ -148,7 +147,6 @@ class TreeView {
     });
   }
 
-  /** A node's position on the canvas. */
   placeOf(index) {
     const { x, y, w, h } = rectOf(this.header, this.size, index);
     return { x: x - this.view.scrollLeft, y: y - this.view.scrollTop, w, h };
@@ -292,14 +290,12 @@ class TreeView {
     else this.zoomTo(Math.max(0.12, zoom / narrow), narrow);
   }
 
-  /** The zoom at which all steps are visible. */
   fitting() {
     const one = geometry(this.header, 1, this.type);
     const all = extent(this.header, one, this.shown).width - one.gutter;
     return (this.view.clientWidth - one.gutter) / all;
   }
 
-  /** Zoom around the chosen node. */
   zoomTo(zoom, narrow = 1) {
     this.zoom = zoom;
     this.narrow = narrow;
