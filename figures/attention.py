@@ -107,7 +107,8 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
         text=alt.Text("share:Q", format=".2f"), color=alt.Color("ink:N", scale=None, legend=None)
     )
     height = 26 * len(layers) + 46
-    return quiet(alt.layer(cells, numbers), theme, width="container", height=height)
+    table = alt.layer(cells, numbers).resolve_scale(color="independent")
+    return quiet(table, theme, width="container", height=height)
 
 
 def plotly_cells(
