@@ -104,8 +104,10 @@ function draw(view) {
   const lines = shape("g", { class: "lines" }, view.lines.filter(Boolean));
   const svg = shape("svg", about, lines, cells, view.marks);
   svg.style.fontSize = `${unit}px`;
+  const focused = picture.contains(view.root.getRootNode().activeElement);
   picture.replaceChildren(svg);
   show(view, view.chosen);
+  if (focused) view.marks[view.chosen].focus({ preventScroll: true });
 }
 
 // Arrows: up to the phrase around, down into it, left and right to its neighbours.
