@@ -9,8 +9,8 @@ from ui.core import url_state
 from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.frame.steering import use_checkpoint
+from ui.training import jobs
 from ui.training.choice import RUN, VIEW
-from ui.training.jobs import JOBS, refusal
 from ui.training.table3 import draw_table3
 from ui.training.views import draw_form, draw_run
 from ui.training.watch import draw_watch
@@ -18,8 +18,8 @@ from ui.training.watch import draw_watch
 
 def draw_toy() -> None:
     """Draw the form for a new run, or the run in the URL."""
-    why = refusal()
-    run = JOBS.get(url_state.get(RUN))
+    why = jobs.refusal()
+    run = jobs.JOBS.get(url_state.get(RUN))
     if run is not None:
         draw_run(run, use_checkpoint)
         return
