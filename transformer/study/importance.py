@@ -213,13 +213,18 @@ def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [], []
 
 
+#: Below this reliability a measure is mostly noise, and a corrected correlation means nothing.
+LEAST_RELIABLE = 0.3
+
+
 class Agreement(NamedTuple):
     """Spearman's rank correlation of two measures over all heads; NaN if one is constant."""
 
     r: float
     low: float  # 95% interval, heads as the sample
     high: float
-    corrected: float  # for the reliabilities of both, at most 1; NaN if one is unknown
+    #: for the reliabilities of both, at most 1; NaN if one is unknown or below `LEAST_RELIABLE`
+    corrected: float
 
 
 def agreement(
@@ -234,9 +239,10 @@ def agreement(
     found = {}
     for pair in itertools.combinations(joined, 2):
         one, other = (joined[name] for name in pair)
-        noise = math.sqrt(math.prod(reliability.get(name, 0) for name in pair))
-        r = rank_correlation(one, other)
-        corrected = max(-1.0, min(1.0, r / noise)) if noise else math.nan
+        known = [reliability.get(name, 0) for name in pair]
+        r, corrected = rank_correlation(one, other), math.nan
+        if min(known) >= LEAST_RELIABLE:
+            corrected = max(-1.0, min(1.0, r / math.sqrt(math.prod(known))))
         found[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
     return found
 

@@ -131,7 +131,7 @@ def _section(study: Study) -> Iterator[str]:
     agree = agreement(study.importance, reliability)
     if pairs := [
         f"| {_MEASURES[one]} and {_MEASURES[other]} | {both.r:.2f} | {both.low:.2f} to "
-        f"{both.high:.2f} | {both.corrected:.2f} |"
+        f"{both.high:.2f} | {'–' if math.isnan(both.corrected) else f'{both.corrected:.2f}'} |"
         for (one, other), both in agree.items()
         if not math.isnan(both.r)
     ]:
