@@ -24,8 +24,9 @@ from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.widgets import bound, choose_one, sets
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
+from ui.training import jobs
 from ui.training.choice import KIND, RUN, ToyChoice
-from ui.training.jobs import JOBS, BusyError, Training, begin, busy, keep
+from ui.training.jobs import BusyError, Training, begin, busy, keep
 
 #: Session state: the name of this session's last run.
 _LAST = "headlight_last_run"
@@ -243,7 +244,7 @@ def draw_form() -> None:
         + "\n\nThe model never trains on the first example; its attention maps are drawn every few "
         f"updates. **What to look for:** {task.look}"
     )
-    ended = JOBS.get(st.session_state.get(_LAST, ""))
+    ended = jobs.JOBS.get(st.session_state.get(_LAST, ""))
     if ended is not None and ended.phase == "done":
         url_state.show(KIND)
         lines = _lines(ended)
