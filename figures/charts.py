@@ -100,7 +100,7 @@ def either(test: str, yes: Any, no: Any) -> dict[str, Any]:
 
 
 def accented(test: str, theme: Theme, other: str = "") -> alt.ColorValue:
-    """Return the accent colour where a Vega expression holds, else another, muted by default."""
+    """Return a colour condition: accent where a Vega expression is true, otherwise `other`."""
     chrome = CHROME[theme]
     return alt.ColorValue(**either(test, chrome.accent, other or chrome.muted))
 
@@ -165,7 +165,7 @@ def bars(
 
 
 def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:
-    """Return a chart with properties such as a height, in the app's colours and text sizes."""
+    """Return a chart in the app's colours and text sizes, with properties such as a height."""
     chrome, styled = CHROME[theme], chart.properties(**properties)
     # In one assignment: every `configure_...` of a layered chart copies all its data.
     styled.config = alt.Config(

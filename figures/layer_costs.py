@@ -22,7 +22,7 @@ _DASHES = ([1, 0], [7, 3], [2, 2])
 def cost_lines(
     lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme
 ) -> Drawn:
-    """Draw a quantity by length on logarithmic axes, with n = d marked.
+    """Plot a quantity against length on logarithmic axes, with n = d marked.
 
     Args:
         lines: [lengths] by name; NaN if not measured.

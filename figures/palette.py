@@ -142,7 +142,7 @@ def ink_on(colour: str) -> str:
 
 
 def mixed(colour: str, paper: str, share: float) -> str:
-    """Return the solid colour of one hex colour over another at opacity `share`."""
+    """Blend one hex colour over another at opacity `share`, and return the opaque result."""
     mean = share * _rgb_of(colour) + (1 - share) * _rgb_of(paper)
     return hex_of(np.rint(mean).astype(np.uint8))
 

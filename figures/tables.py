@@ -19,7 +19,7 @@ from figures.exhibit import Exhibit, Numbers, Panel, Series
 
 COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
 
-#: Most rows of a CSV; the NPZ has no limit.
+#: Maximum rows in a CSV; the NPZ has no limit.
 MOST_ROWS = 2_000_000
 
 # Characters that start a formula in spreadsheets, including full-width signs.
@@ -60,7 +60,7 @@ def to_csv(exhibit: Exhibit) -> bytes:
 
 
 def to_npz(exhibit: Exhibit) -> bytes:
-    """Return all parts and arrays, exact, as an NPZ that `np.load` opens without pickle.
+    """Return all parts and arrays at full precision as an NPZ that `np.load` opens without pickle.
 
     Part n of the exhibit is `part_n` (a panel's values [rows, columns], or a series' lines
     [lines, points]) with `part_n_title`, `part_n_rows` and `part_n_columns`. `title`, `caption` and

@@ -83,7 +83,7 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
     return quiet(alt.layer(zero, intervals, dots), theme, height=height)
 
 
-#: Most points of a curve; longer runs are thinned.
+#: Maximum points in a curve; longer runs are thinned.
 MOST_POINTS = 400
 
 Curve = Sequence[tuple[int, float]]

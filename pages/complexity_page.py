@@ -23,7 +23,7 @@ def whole(view: View) -> None:
         draw_maps(view, config)
     else:
         st.info(
-            "Counting maps needs a Headlight model."
+            "To count attention maps, choose a Headlight model."
             if view.checkpoint
             else "No model is loaded, so there are no maps to count."
         )

@@ -16,7 +16,7 @@ from ui.work.studies import Opened
 
 @fragment
 def draw(view: View, opened: Opened) -> None:
-    """Draw the table, one head, and folded sections below, in a fragment."""
+    """In a fragment, draw the table, one head, and collapsed sections."""
     shows = url_state.get(HeadsChoice.shows)
     role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
     head = head_of(opened, role)

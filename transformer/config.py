@@ -152,7 +152,7 @@ class ModelConfig:
                 )
         if self.n_parameters > MAX_PARAMETERS:
             raise ConfigError(
-                f"the config asks for {self.n_parameters:,} parameters; "
+                f"the config requires {self.n_parameters:,} parameters; "
                 f"at most {MAX_PARAMETERS:,} are allowed"
             )
 

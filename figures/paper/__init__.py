@@ -1,4 +1,4 @@
-"""Exhibits as files: SVG, PNG and PDF in the size of a preset, and their numbers.
+"""Export exhibits as SVG, PNG or PDF files at a preset size, and their data as tables.
 
 matplotlib is imported with the first figure. It is not thread-safe, so figures are drawn one at a
 time.

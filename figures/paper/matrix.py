@@ -20,7 +20,8 @@ from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 _APART = 1.05  # label distance, in type sizes
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
 _MOST_SIDE = 512  # pixels of a picture before enlargement
-_LONG, _STRETCH = 3, 2.5  # matrices with this side ratio may have cells with that one
+#: Matrices with an aspect ratio above `_LONG` may have cells with one of up to `_STRETCH`.
+_LONG, _STRETCH = 3, 2.5
 
 
 class Matrix:

@@ -54,7 +54,7 @@ def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
     # The lengths of one machine are said to be its own.
     run = made.made
     assert table(app, 1)["by count"].tolist() == ["n > d", "every n", "n > 2 d"]
-    (text,) = (each.value for each in app.caption if "one machine at one load" in each.value)
+    (text,) = (each.value for each in app.caption if "one machine under one load" in each.value)
     for each in (run.processor, run.date[:10], f"at a load of {run.load:g}"):
         assert each in text.replace("\\", "")
 

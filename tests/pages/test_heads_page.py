@@ -160,7 +160,7 @@ def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> N
 
 
 def test_a_role_through_training_is_a_curve(page: Any, run_app: RunApp, studied: Path) -> None:
-    assert "Through training" in texts(page(role="up:det"))
+    assert "During training" in texts(page(role="up:det"))
     other = run_app(studied, at="heads", checkpoint=f"alpha@{UPDATES[0]}", role="up:det")
     assert other.selectbox(key="role_box").value == "up:det"  # a moment has a study of its own
 

@@ -81,7 +81,7 @@ def test_why_no_part_can_be_taken_out_stands_where_the_box_would(
     open_page: RunApp, name: str
 ) -> None:
     app = open_page(name, "attention", edit="off cross")
-    (reason,) = [each.value for each in app.sidebar.caption if "No part can be" in each.value]
+    (reason,) = [each.value for each in app.sidebar.caption if "cannot be taken out" in each.value]
     said = [each.value.replace("\\", "") for each in app.toast]
     (toast,) = [each for each in said if each.startswith("Left out")]
     assert toast.endswith(reason.partition("taken out. ")[2]) and not toast.endswith("..")

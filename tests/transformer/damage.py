@@ -326,7 +326,7 @@ MARIAN: Faults = {
     "no source.spm": (remove("source.spm"), r"source\.spm: the file is missing"),
     "a piece that is not text": (not_text("source.spm"), r"source\.spm: not a SentencePiece model"),
     "no weights": (remove(WEIGHTS), r"model\.safetensors: the file is missing"),
-    "another width": (edit(CONFIG, encoder_ffn_dim=48), r"has shape .*config\.json asks"),
+    "another width": (edit(CONFIG, encoder_ffn_dim=48), r"has shape .*config\.json requires"),
     "a tensor less": (weights(lambda s: s.pop(FC)), f"{FC}' is missing"),
     "a tensor more": (weights(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
     "ties that differ": (weights(lambda s: s.update({
@@ -452,7 +452,7 @@ JOEYNMT: Faults = {
                                         for each in ("weight", "bias")]), "layer_norm='pre'"),
     "positions": (joey(lambda s: s["encoder.pe.pe"].fill_(torch.nan)), "pe' holds NaN"),
     "positions of a shape": (joey(lambda s: s.update({"encoder.pe.pe": torch.ones(3)})),
-                             r"asks for \[1, 1, 24\]"),
+                             r"requires \[1, 1, 24\]"),
     "another vocabulary": (append("trg_vocab.txt", "more\n"), r"trg_vocab\.txt: \d+ pieces"),
     "no beams": (config(testing={"beam_size": 0}), r"config\.yaml: testing\.beam_size 0"),
     "a penalty as text": (config(testing={"beam_alpha": "x"}), r"testing\.beam_alpha 'x'"),
@@ -497,13 +497,13 @@ SHARDS: Faults = {
 
 #: A model of the `transformers` library.
 BART: Faults = {
-    "code of its own": (edit(CONFIG, auto_map={"AutoConfig": "evil.Config"}), "auto_map asks for"),
+    "code of its own": (edit(CONFIG, auto_map={"AutoConfig": "evil.Config"}), "auto_map requires"),
     "code further in": (edit(CONFIG, text_config={"auto_map": {"AutoModel": "a.B"}}), "auto_map"),
     "a tokenizer's code": (edit(TOKENIZER_SETTINGS, auto_map={"AutoTokenizer": ["evil.T", None]}),
-                           r"tokenizer_config\.json: auto_map asks for"),
+                           r"tokenizer_config\.json: auto_map requires"),
     "a billion layers": (edit(CONFIG, encoder_layers=10**9), "encoder_layers=1,000,000,000"),
     "a billion heads": (edit(CONFIG, encoder_attention_heads=10**9), "at most 10,000 are"),
-    "many parameters": (edit(CONFIG, d_model=60_000, encoder_ffn_dim=100_000), "asks for|shape"),
+    "many parameters": (edit(CONFIG, d_model=60_000, encoder_ffn_dim=100_000), "exceeds the limit|shape"),
     "more than is stored": (edit(CONFIG, max_position_embeddings=900_000),
                             "has shape|parameters, but the weights"),
     "an infinite number": (edit(CONFIG, dropout=float("inf")), "dropout=inf is not a finite"),
@@ -558,7 +558,7 @@ TABLE: Faults = {
 STACK: Faults = {
     "fewer layers": (edit(CONFIG, n_layers=2), "does not belong to this model"),
     "more layers": (edit(CONFIG, n_layers=4), "is missing"),
-    "another width": (edit(CONFIG, d_ff=41), r"config\.json asks for"),
+    "another width": (edit(CONFIG, d_ff=41), r"config\.json requires"),
     "another vocabulary": (edit(CONFIG, vocab_size=109), "110 pieces"),
     "another task": (edit(CONFIG, task="fill"), r"no piece \[MASK\]"),
     "too many layers": (edit(CONFIG, n_layers=10**6), "at most"),

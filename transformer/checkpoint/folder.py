@@ -275,7 +275,7 @@ def check_size(path: Path, config: ModelConfig) -> None:
     if config.max_positions * config.d_model > MAX_POSITION_ENTRIES:
         raise CheckpointError(
             f"{path}: max_positions={config.max_positions:,} with d_model={config.d_model:,} "
-            f"asks for a table of more than {MAX_POSITION_ENTRIES:,} numbers"
+            f"requires a table of more than {MAX_POSITION_ENTRIES:,} numbers"
         )
 
 

@@ -230,7 +230,7 @@ def _torch_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[t
 
 
 def _changed(path: Path) -> CheckpointError:
-    return CheckpointError(f"{path}: changed while it was read")
+    return CheckpointError(f"{path}: changed while being read")
 
 
 def check_weights(folder: Path, layout: Layout) -> dict[str, Described]:
@@ -278,7 +278,7 @@ def check_stored(path: Path, name: str, stored: Described, expected: Mapping[str
     if shape != expected[name]:
         raise CheckpointError(
             f"{path}: tensor {name!r} has shape {list(shape)}, "
-            f"but config.json asks for {list(expected[name])}"
+            f"but config.json requires {list(expected[name])}"
         )
     check_type(path, name, dtype)
 

@@ -176,7 +176,7 @@ def publish(
         {"action": "append", "nargs": 2, "type": str},
     ] = (),
 ) -> None:  # fmt: skip
-    """Turn a finished run into a checkpoint with measured figures."""
+    """Evaluate a finished run, and save it as a checkpoint with its scores."""
     from transformer.evaluation import publish as publishing
     from transformer.evaluation.measure import Measuring
 

@@ -12,7 +12,7 @@ from transformer.commands.options import Sentences, Steering, listed, of_kind
 if TYPE_CHECKING:
     from transformer.search.records import Translation
 
-#: Most sentence numbers in a comment.
+#: Maximum sentence numbers in a comment.
 _NAMED = 10
 
 

@@ -56,7 +56,7 @@ TEXTS = {
 
 @dataclass(frozen=True)
 class Record:
-    """Figures of metrics.json, which is untrusted."""
+    """Scores read from metrics.json, which is untrusted."""
 
     kind: str  # key of metrics.json
     name: str  # of the text

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from transformer.kernels import relu
 
-#: The most rows that count as few: the paper's beam size.
+#: Maximum number of rows that counts as few: the paper's beam size.
 FEW_ROWS = 4
 #: Smallest matrix, in weights, to pack, and smallest tall matrix to transpose for one row; smaller
 #: ones stay in the processor's caches.

@@ -19,7 +19,7 @@ from transformer.kernels import additive
 from transformer.model import Encoded
 from transformer.steps import StepOutput
 
-#: Most rows per block of logits, so that blocks stay in the caches.
+#: Maximum rows per block of logits, so that blocks stay in the caches.
 BLOCK_ROWS = 96
 #: Initial capacity of a pool, in tokens.
 FIRST_CAPACITY = 64

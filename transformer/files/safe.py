@@ -100,7 +100,7 @@ def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:
     """Raise `CheckpointError` if a file changed since it was opened, as its bytes may be mixed."""
     now = os.fstat(file.fileno())
     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        raise CheckpointError(f"{path}: changed while it was read")
+        raise CheckpointError(f"{path}: changed while being read")
 
 
 def read_fully(file: BinaryIO, buffer: memoryview) -> None:

@@ -98,7 +98,7 @@ def _part(name: str, value: object, start: int) -> Part:
         raise ValueError(f"tensor {name!r:.80} lacks a shape or offsets")
     begin, end = offsets
     if math.prod(shape) * _BITS[dtype] != 8 * (end - begin):
-        raise ValueError(f"tensor {name!r:.80} has a wrong number of bytes for its shape")
+        raise ValueError(f"tensor {name!r:.80} has the wrong number of bytes for its shape")
     return Part(tuple(shape), dtype, start + begin, start + end)
 
 

@@ -228,7 +228,7 @@ class HeadAgreement:
 class Matching:
     """The assignment of A's heads to B's over a number of sentences."""
 
-    # [A, B], mean similarity over all rows of all sentences; heads are counted through all layers.
+    # [A, B], mean similarity over all rows of all sentences; heads are numbered across layers.
     values: Reals
     shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and of B
     # The assignment with the greatest sum; the side with more heads keeps some unmatched.

@@ -45,7 +45,7 @@ def evenness(maps: Floats) -> NDArray[np.float64]:
     Keys that no head sees do not count: a causal map has only zeros for later ones. Rows with a
     single visible key carry no information and are left out.
     """
-    visible = (maps > 0).any(axis=(0, 1)).sum(axis=-1)  # [n], keys that any head sees
+    visible = (maps > 0).any(axis=(0, 1)).sum(axis=-1)  # [n], number of keys visible to any head
     some = visible > 1
     if not some.any():
         return np.zeros(maps.shape[:2])

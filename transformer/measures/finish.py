@@ -22,7 +22,7 @@ from transformer.search.rules import PAPER, BeamRule
 #: Range of alpha in the app.
 ALPHAS = (0.0, 2.0)
 
-_APART = 1e-9  # alphas closer than this are the same
+_APART = 1e-9  # alphas closer than this are treated as equal
 
 
 def score_at(node: Node, alpha: float, rule: BeamRule = PAPER) -> float:

@@ -58,7 +58,7 @@ def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
 
 
 def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) -> Floats:
-    """Merge maps between pieces: sum over the keys of a group, average over its queries.
+    """Merge maps between pieces: sum over the keys in each group, average over its queries.
 
     Args:
         maps: [..., n, m], float32.

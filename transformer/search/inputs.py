@@ -37,8 +37,8 @@ def checked_new_tokens(value: object, n_before: int, most: int) -> int:
     new_tokens = checked_whole("new_tokens", value)
     if n_before + new_tokens > most:
         raise InputError(
-            f"new_tokens {new_tokens} after {n_before} is too long; "
-            f"at most {most} tokens are allowed in all"
+            f"new_tokens={new_tokens} after {n_before} tokens exceeds the "
+            f"limit of {most} tokens in total"
         )
     return new_tokens
 

@@ -131,7 +131,7 @@ def search_request(
     if sampling is not None and not isinstance(sampling, Sampling):
         raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     if sampling is not None and size != 1:
-        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
+        raise InputError(f"sampling requires a beam size of 1, not {size}")
     never = never_generated(config)
     unknown = set() if options.get("allow_unknown") else {config.unk_id}
     rule = options.get("rule", PAPER)
@@ -190,7 +190,7 @@ def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], Non
 
 Result = TypeVar("Result")
 
-#: Most rows times source tokens in a batch, and most logits in one pass over targets.
+#: Maximum rows times source tokens in a batch, and maximum logits in one pass over targets.
 BATCH_TOKENS, MOST_LOGITS = 6_000, 16_000_000
 
 

@@ -178,7 +178,7 @@ def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, line) of a UTF-8 file, without line ends."""
+    """Yield (number, line) pairs from a UTF-8 file, without line endings."""
     number = 0
     try:
         stream: Any

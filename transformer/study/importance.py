@@ -113,8 +113,8 @@ def importance(
     few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
     shapes, n = model.config.head_shapes, len(texts)
     n_heads = len(heads_of(shapes))
-    #: By measure, the texts that it reads, and how: values [3, N] of the heads, in their order, on
-    #: all texts and on each half.
+    #: For each measure, the number of texts that it reads and the function that computes it: values
+    #: [3, N], one per head, on all texts and on each half.
     ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Reals]]] = {
         "gradient": (n, lambda done: _means(parts, _slopes(model, texts, banned, done))),
         "removal": (n * n_heads, lambda done: _means(parts, _losses(model, texts, banned, done))),

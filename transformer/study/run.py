@@ -108,7 +108,7 @@ def study(
         if about(place).get("key") == key:
             return place
     out = out or _place(ref, f"{found.name}-{key[:8]}")
-    # Of these settings alone: another run may be writing another study to the same place.
+    # With the digest of the settings: another run may be writing another study to the same place.
     parts = out.with_name(f"{out.name}.{key[:8]}.parts")
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):

@@ -40,7 +40,7 @@ def read_tokenizer(
             if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
                 raise TokenizerError("expected a JSON list of pieces")
             if len(pieces) != size:  # checked before parsing, which takes memory and time
-                raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
+                raise TokenizerError(f"{len(pieces):,} pieces, but the config requires {size:,}")
         preparation, marks = Preparation(), Marks()
         if rules in files:
             with blaming(rules):

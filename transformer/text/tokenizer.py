@@ -31,7 +31,7 @@ Kind = Literal["unigram", "bpe", "merges", "word", "char"]
 #: Bytes per line. By default SentencePiece silently drops lines above 4,192 bytes.
 LONGEST_LINE = 2**20
 
-#: Most nodes in a lattice of segmentations.
+#: Maximum nodes in a lattice of segmentations.
 MAX_NODES = 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Load the text of a recipe, its tokenizer, and token ids."""
+"""Load a recipe's training text and tokenizer, and encode the text as token ids."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def load_stages(preset_or_toml: str) -> tuple[Stage, ...]:
         return (Stage("", Recipe.load(preset_or_toml)),)
     tables = shared.pop("stages")
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise ConfigError(f"{path}: stages={tables!r} should be tables, [[stages]]")
+        raise ConfigError(f"{path}: stages={tables!r} must be an array of tables, [[stages]]")
     stages: list[Stage] = []
     for number, table in enumerate(tables, 1):
         try:

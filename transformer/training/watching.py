@@ -16,7 +16,7 @@ from typing import Any
 from transformer.config import parse_json
 from transformer.files.safe import json_object, modified
 
-#: Most bytes read of metrics.jsonl (a line has about 150) and of recipe.json.
+#: Maximum bytes read from metrics.jsonl (a line has about 150) and from recipe.json.
 _MOST_BYTES, _LARGEST_RECIPE = 16 * 2**20, 2**20
 
 #: A run counts as stopped after this many seconds without a new line.

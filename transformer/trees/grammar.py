@@ -12,7 +12,8 @@ from transformer.trees.symbols import CLOSE, OPEN, TAG
 from transformer.types import Bools
 
 _START = "▁"
-#: Most phrases that open one inside the other without a word between; in gold trees up to 8.
+#: Maximum number of phrases that open inside one another without a word between; in gold trees up
+#: to 8.
 MOST_OPENED = 10
 
 

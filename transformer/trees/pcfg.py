@@ -27,7 +27,7 @@ class Pcfg:
         """Args: trees: as `read_treebank` returns them."""
         rules = Counter(rule for tree in trees for rule in _rules(Tree(ROOTS[1], (tree,))))
         totals = Counter(rule[0] for rule in rules.elements())
-        # States come last. Their names have spaces, and no rule has one as its only child.
+        # States come last. Their names contain spaces, and no rule has a state as its only child.
         self.names = sorted({name for rule in rules for name in rule}, key=lambda n: (" " in n, n))
         self.index = {name: place for place, name in enumerate(self.names)}
         self.n_labels = sum(" " not in name for name in self.names)

@@ -69,7 +69,7 @@ class Job(Generic[T]):
             self._forward(request)
 
     def stop(self) -> None:
-        """End the work at its next report."""
+        """Ask the job to stop at its next report."""
         self.ask(STOP)
 
     def start(self, work: Callable[[Job[T]], T]) -> Self:

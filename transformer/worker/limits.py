@@ -16,7 +16,7 @@ _ROOT = Path("/")
 #: Environment variable for the number of tracing processes; 0 for none.
 SETTING = "HEADLIGHT_WORKERS"
 
-#: Most tracing processes without the setting.
+#: Maximum tracing processes without the setting.
 _MOST = 4
 
 #: Bytes of a server with visitors and results, and of a tracing process, both without models

@@ -36,7 +36,7 @@ class Scheduler:
     """
 
     def __init__(self, patience: float = math.inf) -> None:
-        """Args: patience: seconds after which waiting work starts beside the running one, which may
+        """Args: patience: seconds before a queued job starts beside the running job, which may
         itself be waiting.
         """
         self._patience = patience

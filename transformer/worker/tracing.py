@@ -33,7 +33,7 @@ _SHORT, _LONGER = 200, 100
 #: layouts, for one row, few rows and more (`transformer.execution.products`).
 COPIES = 4
 
-#: Most bytes for a process's models; the least recently used are dropped first.
+#: Maximum bytes for a process's models; the least recently used are dropped first.
 MODEL_BYTES = shares().worker
 
 #: Schedule of sentences. Small models that alternate every few microseconds slow each other down.

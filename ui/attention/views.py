@@ -239,8 +239,8 @@ def draw_combine() -> None:
     choose_one(
         "Combine heads by", AttentionSettings.how, {"mean": "Mean", "max": "Maximum"},
         label_visibility="visible",
-        help="The rows of a mean of several maps still sum to 1. The maximum is taken weight by "
-        "weight: it misses no head's focus, but its rows may sum to more than 1.",
+        help="When maps are averaged, each row still sums to 1. The maximum is taken element by "
+        "element: it keeps every head's strongest weights, but a row may sum to more than 1.",
     )  # fmt: skip
 
 

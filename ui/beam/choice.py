@@ -84,7 +84,7 @@ def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
 
 
 def chosen(tree: Tree, param: Param[Mark | None]) -> Node | None:
-    """Return a parameter's node, or None if this tree does not have it."""
+    """Return the node in a URL parameter, or None if this tree does not have it."""
     mark = url_state.get(param)
     return None if mark is None else tree.find(mark[0] - 1, mark[1] - 1)
 

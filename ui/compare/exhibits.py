@@ -326,7 +326,7 @@ def compared_numbers(
         )  # fmt: skip
     return Exhibit(
         name=file_stem("compare numbers"),
-        title="Each other's translation, and how alike the attention is",
+        title="How each model scores the other's translation, and how alike the attention is",
         caption="log p in nats, </s> included, of each side's translation read by both sides; "
         "agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, over whole "
         "words, B following A's translation.",

@@ -43,7 +43,7 @@ from ui.work.results import once, trace
 
 
 def sentences_for(setup: Setup) -> tuple[str, ...]:
-    """Return the sentences to match over: both models' examples, each with its counterpart.
+    """Return the sentences used for matching: both models' examples with their counterparts.
 
     A file of arrays holds one sentence only.
     """

@@ -90,7 +90,7 @@ def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | Non
 
 
 def _draw_crossed(setup: Setup, totals: Reals, words: Sequence[int]) -> None:
-    st.markdown("**Each other's translation**")
+    st.markdown("**How each model scores the other's translation**")
     given = "given sentence " if setup.pairing == "sentences" else "by "
     names = f"{given}A", f"{given}B"
     rows: dict[str, list[str]] = {"log p of": [], names[0]: [], names[1]: []}

@@ -32,7 +32,7 @@ class Fit:
     """Units in which two maps of one kind can be subtracted, if any."""
 
     units: str  # "tokens" or "words", or "" if they cannot be subtracted
-    why: str = ""  # one sentence of Markdown: why not, or why over words
+    why: str = ""  # Markdown: why maps cannot be subtracted, or why words are compared, not tokens
     helps: bool = False  # whether following the left translation would align them
 
 

@@ -169,10 +169,11 @@ def _draw_crossings(made: Measurement) -> None:
             columns[f"time, d = {d}"].append(_length(estimates.get(d), made))
     st.table(columns, hide_index=True)
     st.caption(
-        "Counts hold everywhere. The lengths from which self-attention takes longer are those of "
-        f"one machine at one load{' (today too high to be stored)' * bool(made.refusal)}: "
-        f"{plain(made.made.said)}. Their 95% intervals are of this measurement; another machine or "
-        "hour gives others, so measure yours below."
+        "The counts apply to any machine. The lengths at which self-attention becomes slower were "
+        "measured on one machine under one load"
+        f"{' (too high to store the results)' * bool(made.refusal)}: {plain(made.made.said)}. The "
+        "95% intervals cover this measurement only; times differ between machines and from hour to "
+        "hour, so measure yours below."
     )
 
 

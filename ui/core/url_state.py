@@ -34,7 +34,7 @@ _OWNERS = "headlight_owners"
 #: Seconds during which a browser may still send the URL before the last change.
 _SETTLING = 0.5
 
-#: Most characters of settings in a session, 100 added for each: enough for all pages with every
+#: Maximum characters of settings in a session, 100 added for each: enough for all pages with every
 #: text box full. The oldest settings are dropped first.
 _MOST_KEPT = 100_000
 
@@ -190,7 +190,7 @@ def read_url() -> None:
 
 
 def enter(url_path: str, params: Iterable[Param[Any]]) -> None:
-    """Register the page of this run and its settings; the default page has the path "".
+    """Register the current page and its settings; the default page's path is "".
 
     A URL on the same page that lacks settings written there was reached by the browser's back
     button; those settings are reset.

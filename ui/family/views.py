@@ -1,4 +1,4 @@
-"""The Family page's views: predictions, one stack beside two, and changes since 2017."""
+"""The Family page's views: predictions, one-stack beside two-stack models, changes since 2017."""
 
 from __future__ import annotations
 

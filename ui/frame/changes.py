@@ -68,7 +68,7 @@ def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = Fal
 
 
 def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:
-    """Yield pairs of words, a final loop once."""
+    """Yield pairs of words, without the repetitions of a final loop."""
     left = [
         first_words(each, [words[side].text for words in pair.pairs if words[side].tokens])
         for side, each in enumerate((whole, trace))

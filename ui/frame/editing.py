@@ -112,7 +112,7 @@ def draw_box(entry: Entry) -> None:
     """Draw the popover for typing edits, or the reason why the model takes none."""
     if entry.kind != "checkpoint":
         if reason := NO_EDITS.get(entry.kind):
-            st.caption(f":material/content_cut: No part can be taken out. {reason}")
+            st.caption(f":material/content_cut: Parts of this model cannot be taken out. {reason}")
         return
     with st.popover("Take parts out", icon=":material/content_cut:", type="tertiary"):
         st.caption(

@@ -136,7 +136,7 @@ def _draw_toy() -> None:
             st.button(
                 "The reverse toy", icon=":material/swap_horiz:", type="tertiary", key="door_toy",
                 on_click=take, args=(entry.name,),
-                help="A model with two layers that reverses letters: small enough to understand.",
+                help="A two-layer model that reverses letters: small enough to understand.",
             )  # fmt: skip
             return
 

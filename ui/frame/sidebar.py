@@ -53,7 +53,7 @@ from ui.work.languages import languages_of, recorded_sentence, writes
 from ui.work.models import entries, resolve
 from ui.work.results import once
 
-#: Most parameters of a "small model": half the paper's base model.
+#: Maximum parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000
 #: Entry without a checkpoint.
 _NOTHING = Entry("", ModelRef(Path()))

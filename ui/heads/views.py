@@ -70,7 +70,7 @@ MEASURES = {
     ),
 }  # fmt: skip
 
-#: Other roles listed for a head, and words around a pair.
+#: Maximum number of other roles listed for a head, and of words shown around a pair.
 _MOST, _AROUND = 3, 2
 #: Rank correlation from which two measures agree, if its whole interval lies there.
 AGREE = 0.5
@@ -319,8 +319,8 @@ def draw_where(view: View, opened: Opened, head: Head) -> None:
             st.selectbox(
                 label, [*options, *{stored}.difference(options)], width=300, format_func=label_of,
                 accept_new_options=True,
-                help="Choose a part of speech or a relation, or type a word. `token:ing` means a "
-                "token of the model.",
+                help="Choose a part of speech or a relation, or type a word. To match one of the "
+                "model's tokens, put `token:` before it, as in `token:ing`.",
                 **bound(param, key=f"{param.name}_box"),
             )  # fmt: skip
     chosen = HeadsChoice.read()
@@ -387,6 +387,6 @@ def draw_through_training(view: View, opened: Opened, role: Role, head: Head) ->
     if len(lines["score"]) > 1:
         (first, before), *_, (last, after) = lines["score"]
         summary = f"{percent(before)} after {first:,} updates, {percent(after)} after {last:,}"
-        st.markdown(f"**Through training**: {summary}")
+        st.markdown(f"**During training**: {summary}")
         chart = drawn(curves, lines, f"{role.title}, {head.off.place}", current_theme(), share=True)
         draw_chart(chart, summary, key="through_training")

@@ -53,7 +53,7 @@ def as_words(view: View) -> tuple[View, tuple[str, ...]]:
 
 
 def chosen_node(reading: Reading) -> int:
-    """Return the stored node's index; by default that of the first phrase inside the whole."""
+    """Return the stored node's index, by default that of the first phrase below the root."""
     stored = url_state.index(ParsingChoice.node, len(reading.nodes))
     if stored is not None:
         return stored

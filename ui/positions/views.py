@@ -169,7 +169,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     )  # fmt: skip
     k = inputs[1].number_input(
         "Offset k", -1_000, 1_000, **bound(PositionsChoice.shift),
-        help="How many positions to move forward; negative moves back.",
+        help="How many positions to move forward; a negative number moves back.",
     )  # fmt: skip
     result = position_vectors.shift(pos, k, d_model, layout)
     pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})

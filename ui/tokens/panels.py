@@ -46,7 +46,7 @@ _SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", 
 
 
 def draw_texts(where: DeltaGenerator) -> None:
-    """Draw the choice of text."""
+    """Draw the text selector."""
     choose_one("Text", TokensChoice.side, _TEXTS, where)
 
 

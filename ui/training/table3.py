@@ -76,13 +76,13 @@ def _draw_source(results: Results) -> None:
         settings = runs[0].recipe["training"]
         hours = sum(run.hours for run in runs)
         st.caption(
-            f"{len(runs)} runs of {runs[0].updates:,} updates of {settings['batch_tokens']:,} "
-            f"tokens, in {runs[0].precision}, {hours:.1f} hours on "
+            f"{len(runs)} runs in {runs[0].precision}, each with {runs[0].updates:,} updates and "
+            f"{settings['batch_tokens']:,} tokens per update; {hours:.1f} hours in total on "
             f"{plain(', '.join(dict.fromkeys(run.hardware for run in runs)))}. Perplexity is per "
-            f"piece, from one vocabulary of {runs[0].pieces:,} pieces, on Multi30k's validation "
-            "text; BLEU is cased sacreBLEU on the same text, with beam 4 and α = 0.6. The paper "
-            "trained for 100,000 updates of 25,000 tokens on WMT 2014 and measured on "
-            "newstest2013, so compare differences, not values."
+            f"piece, with a shared vocabulary of {runs[0].pieces:,} pieces, on the Multi30k "
+            "validation set; BLEU is cased sacreBLEU on the same set, with beam size 4 and "
+            "α = 0.6. The paper trained for 100,000 updates of 25,000 tokens on WMT 2014 and "
+            "evaluated on newstest2013, so compare differences, not absolute values."
         )
     st.caption("Run more rows and seeds on any machine; a stopped run resumes:")
     st.code(

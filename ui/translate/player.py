@@ -155,7 +155,7 @@ def default_step(trace: Trace, example: Example | None) -> int:
 
 
 def _telling(trace: Trace, example: Example | None) -> tuple[int, int]:
-    """Return the cross-attention head, from 0, on which a sentence's player opens.
+    """Return (layer, head), from 0, of the cross-attention head that the player shows first.
 
     Maximises mutual information of query and key times attention on one word at the default step.
     """

@@ -42,7 +42,7 @@ from ui.work.results import Computation
 #: Parts shown by default.
 SHOWN = 10
 
-#: Most words shown of a translation from an earlier layer.
+#: Maximum words shown of a translation from an earlier layer.
 _MOST_WORDS = 40
 
 #: Predictions after all layers.

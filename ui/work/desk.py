@@ -74,7 +74,7 @@ _BEHIND = 3.0
 #: Delay in seconds from which an address's runs also yield to long runs.
 _CROWD = 1.0
 
-#: Most bytes of unknown widgets in a session; a reload brings fewer.
+#: Maximum bytes of unknown widgets in a session; a reload brings fewer.
 _MOST_UNKNOWN = 300_000
 
 #: Seconds before the bar appears.

@@ -18,7 +18,7 @@ VARIABLE = "HEADLIGHT_CHECKPOINTS"
 #: Longest path of any file system.
 _LONGEST = 4_096
 
-#: Most files in a checkpoint folder.
+#: Maximum number of files in a checkpoint folder.
 _MOST_FILES = 10_000
 
 

@@ -347,7 +347,7 @@ def test_a_stage_overrides_the_shared_tables(tmp_path: Path) -> None:
 def test_a_faulty_stage_is_refused(tmp_path: Path, stages: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         load_stages(str(staged(tmp_path, f"[[stages]]\n{stages}")))
-    with pytest.raises(ConfigError, match="should be tables"):
+    with pytest.raises(ConfigError, match="must be an array of tables"):
         load_stages(str(staged(tmp_path, "[stages]\nname = 'a'")))
 
 

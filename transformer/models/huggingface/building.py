@@ -196,7 +196,7 @@ def _counting() -> Iterator[None]:
             return
         counts[what] += number
         if counts[what] > slack * limit:
-            raise _TooLargeError(f"more than {limit:,} {what}")
+            raise _TooLargeError(f"{limit:,} {what}")
 
     def count_module(_: Any, name: str, part: Any) -> None:
         count("modules", part is not None, MAX_MODULES)
@@ -236,7 +236,7 @@ def _check_shapes(
         # A tied tensor counts once.
         count = sum(parameter.numel() for parameter in model.parameters())
     except _TooLargeError as error:
-        raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
+        raise CheckpointError(f"{path}: the model exceeds the limit of {error}") from None
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(
             f"{path}: no model can be built from it ({one_line(error)})"
@@ -248,11 +248,11 @@ def _check_shapes(
             if alias in expected and expected[alias] != shape:
                 raise CheckpointError(
                     f"{file}: tensor {name!r} has shape {list(shape)}, "
-                    f"but {CONFIG} asks for {list(expected[alias])}"
+                    f"but {CONFIG} requires {list(expected[alias])}"
                 )
     if count > (1 + UNSTORED_SHARE) * n_stored + UNSTORED:
         raise CheckpointError(
-            f"{path}: asks for {count:,} parameters, but the weights are only {n_stored:,}"
+            f"{path}: requires {count:,} parameters, but the weights are only {n_stored:,}"
         )
 
 
@@ -263,7 +263,7 @@ def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None
         name, stored, expected = mismatched[0]
         raise CheckpointError(
             f"{path}: tensor {name!r} has shape {list(stored)}, "
-            f"but {CONFIG} asks for {list(expected)}"
+            f"but {CONFIG} requires {list(expected)}"
         )
     missing = sorted(report.get("missing_keys") or ())
     if family == "encoder":  # the pooler reads the encoder's output and has no attention

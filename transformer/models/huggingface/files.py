@@ -93,7 +93,7 @@ def _checked(path: Path, values: Any, name: str = "") -> Any:
         for key, value in values.items():
             if key == "auto_map" and value:
                 raise CheckpointError(
-                    f"{path}: auto_map asks for the model's own code, which is never run"
+                    f"{path}: auto_map requires the model's own code, which is never run"
                 )
             if key in ("quantization_config", "compression_config") and value:
                 raise CheckpointError(

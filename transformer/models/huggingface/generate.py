@@ -39,7 +39,7 @@ class Generation:
     pad: int | None  # padding token, if any
     forced_first: int | None  # first generated token, or None if the model chooses it
     decoding: Decoding  # `alpha` is the library's `length_penalty`: scores are log P / |Y|^alpha
-    rules: Mapping[str, Any] = field(default_factory=dict)  # other settings of the search
+    rules: Mapping[str, Any] = field(default_factory=dict)  # other search settings
 
     @property
     def special(self) -> tuple[int, ...]:

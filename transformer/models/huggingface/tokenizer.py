@@ -377,7 +377,7 @@ def _settings(path: Path) -> dict[str, Any]:
     """Return tokenizer_config.json without file names, which are standard."""
     values = json_object(path, MAX_TABLE)
     if values.get("auto_map"):
-        raise CheckpointError(f"{path}: auto_map asks for the model's own code, which is never run")
+        raise CheckpointError(f"{path}: auto_map requires the model's own code, which is never run")
     ignored = ("name_or_path", "_commit_hash", "chat_template", "vocab", "merges")
     return {
         key: value

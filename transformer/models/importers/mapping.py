@@ -127,7 +127,7 @@ def gather(
             if shape != expected:
                 raise CheckpointError(
                     f"{path}: tensor {alias.name!r} has shape {list(shape)}, "
-                    f"but {origin} asks for {list(expected)}"
+                    f"but {origin} requires {list(expected)}"
                 )
             check_type(path, alias.name, kind)
     used = {alias.name for aliases in places.values() for alias in aliases}

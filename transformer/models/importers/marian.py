@@ -327,7 +327,7 @@ def _added(
 
 def _check_vocabulary(path: Path, ids: dict[str, int], size: int, config: ModelConfig) -> None:
     if not len(ids) <= size <= len(ids) + min(MAX_HOLES, len(ids) // 10):
-        raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} asks for {size:,}")
+        raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} requires {size:,}")
     for piece, name, index in (
         ("<pad>", "pad_token_id", config.pad_id), ("</s>", "eos_token_id", config.eos_id),
     ):  # fmt: skip

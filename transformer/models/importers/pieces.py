@@ -47,7 +47,7 @@ class Segmenter:
 
 
 def tokenizer_of(source: Segmenter, target: Segmenter, config: ModelConfig) -> Numbered:
-    """Build the tokenizers of both sides. Raises `CheckpointError` naming the bad file."""
+    """Build the source and target tokenizers. Raises `CheckpointError` naming the bad file."""
     return _build(source, config, None if source == target else _build(target, config))
 
 

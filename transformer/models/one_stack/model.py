@@ -46,7 +46,7 @@ class OneStack(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
-        """Read src [B, S] and tgt_in [B, T] as one text and return logits [B, T, V] of tgt_in.
+        """Return logits for tgt_in [B, T, V]; src [B, S] and tgt_in [B, T] are read as one text.
 
         Either may be empty; only a translator is trained with both.
         """

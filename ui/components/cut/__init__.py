@@ -66,7 +66,7 @@ def pieces_component(
 
 
 def cuts_component(cuts: Sequence[Cut], *, chosen: int, label: str) -> Component[int]:
-    """Return a list of segmentations with their differences; `chosen` counts from 0."""
+    """Return a component that lists segmentations and their differences; `chosen` counts from 0."""
     rows = [vars(cut) | {"stretches": [labels(part, _LONGEST) for part in cut.stretches]}
             for cut in cuts]  # fmt: skip
     return _component({"cuts": rows}, chosen, label, len(cuts))

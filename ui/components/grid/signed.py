@@ -66,7 +66,7 @@ def difference_sheet(
 
 
 def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:
-    """Map differences from -limit to limit to bytes 0 to 255; 128 is 0."""
+    """Scale differences in [-limit, limit] to bytes in [0, 255]; zero becomes 128."""
     share = np.clip(apart.astype(np.float64) / limit, -1, 1)
     result: NDArray[np.uint8] = np.rint(127.5 * (share + 1)).astype(np.uint8)
     return result

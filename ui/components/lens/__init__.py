@@ -40,7 +40,7 @@ class Map:
     key_title: str
     dimmed_keys: Sequence[int] = ()  # columns covered in grey, values still shown on hover
     causal: bool = False  # keys after the query are masked and look different from a weight of 0
-    #: names of both ends of the diverging scale, negative first, if the map holds differences
+    #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ class PlayerPlace:
 
 @dataclass(frozen=True)
 class Move:
-    """A report of the player."""
+    """An event reported by the player."""
 
     place: PlayerPlace  # current place
     #: id of the token to take at this step instead of the model's, or "undo" to take back the last

@@ -509,7 +509,7 @@ def test_lengths_up_to_the_last_position(made: dict[str, Pair]) -> None:
         made["bart"].ours.trace("A dog.", "b c " * 64)
     with pytest.raises(InputError, match="10,001 characters; at most 10,000"):
         made["bert"].ours.trace("x" * 10_001)
-    with pytest.raises(InputError, match=r"new_tokens 40 after .* at most 48 tokens"):
+    with pytest.raises(InputError, match=r"new_tokens=40 after .* limit of 48 tokens"):
         made["gpt2"].ours.trace("The animal was tired.", new_tokens=40)
 
 

@@ -322,6 +322,6 @@ def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
     for found, expected in found_by_both(pair, 4, 1.0, 8, False):
         assert expected == found
     path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))
-    with pytest.raises(CheckpointError, match=rf"pieces, but config.json asks for {len(ids)}"):
+    with pytest.raises(CheckpointError, match=rf"pieces, but config.json requires {len(ids)}"):
         FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "again")
     assert theirs.config.vocab_size == len(ids)
