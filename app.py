@@ -23,7 +23,8 @@ from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
-from ui.work.desk import fall_back, place_for_progress, run_in_turn
+from ui.work.desk import place_for_progress
+from ui.work.turns import fall_back, run_in_turn
 
 HERE = Path(__file__).parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."

@@ -25,6 +25,7 @@ from transformer.study.corpus import Sentence
 from transformer.study.examples import Example
 from transformer.study.records import Study, studies_of
 from transformer.study.run import study
+from transformer.study.statistics import agreement
 from transformer.study.where import Term, Where
 from transformer.translator import Translator
 from transformer.worker.job import Register
@@ -150,7 +151,7 @@ def test_a_look_is_marked_in_the_words_around_it() -> None:
 
 
 def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:
-    found = importance.agreement(made.importance)
+    found = agreement(made.importance)
     value = f"{found['gradient', 'removal'].r:.2f}".replace("-", "−")
     app = page(role="removal")
     assert app.selectbox(key="role_box").value == "removal"

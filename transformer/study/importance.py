@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -35,7 +34,6 @@ from transformer.errors import InputError
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
-from transformer.measures.significance import rank_interval
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.files import mask_id
@@ -43,8 +41,9 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
+from transformer.study.reading import targets_of
 from transformer.study.records import Study
-from transformer.study.run import study, targets_of
+from transformer.study.run import study
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
 from transformer.training.typed import has_languages, typed_sentences
@@ -211,40 +210,6 @@ def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
                     sentence.accepted[0] for sentence in found
                 ]
     return [], []
-
-
-#: Below this reliability a measure is mostly noise, and a corrected correlation means nothing.
-LEAST_RELIABLE = 0.3
-
-
-class Agreement(NamedTuple):
-    """Spearman's rank correlation of two measures over all heads; NaN if one is constant."""
-
-    r: float
-    low: float  # 95% interval, heads as the sample
-    high: float
-    #: for the reliabilities of both, at most 1; NaN if one is unknown or below `LEAST_RELIABLE`
-    corrected: float
-
-
-def agreement(
-    measures: Mapping[str, Mapping[AttentionKind, Floats]],
-    reliability: Mapping[str, float] = MappingProxyType({}),
-) -> dict[tuple[str, str], Agreement]:
-    """Return how far each two measures rank the heads alike."""
-    joined = {
-        name: np.concatenate([grid.ravel() for grid in found.values()])
-        for name, found in measures.items()
-    }
-    found = {}
-    for pair in itertools.combinations(joined, 2):
-        one, other = (joined[name] for name in pair)
-        known = [reliability.get(name, 0) for name in pair]
-        r, corrected = rank_correlation(one, other), math.nan
-        if min(known) >= LEAST_RELIABLE:
-            corrected = max(-1.0, min(1.0, r / math.sqrt(math.prod(known))))
-        found[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
-    return found
 
 
 def readings(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from transformer.study.importance import agreement
 from transformer.study.records import Finding, Study
 from transformer.study.roles import MIN_PAIRS
+from transformer.study.statistics import agreement
 from transformer.types import AttentionKind
 
 #: Roles listed that no head was shown to have, and words of the corpus for each of their trials at

@@ -199,15 +199,11 @@ def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
     """Return the words between which a kind of attention is read."""
     queries, keys = trace.axis_tokens(kind)
     source, target = trace.src_special, trace.tgt_special
-
-    def translated() -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
-        groups = [group for group in word_groups(queries, target) if group[0] not in set(target)]
-        return group_labels(queries, tuple(groups)), groups
-
     if kind == "encoder_self" or not trace.src_tokens:
         found = aligned(sentence, queries, source if kind == "encoder_self" else target)
         return Words(sentence.words, sentence.words, found, found, of_corpus=True)
-    words, groups = translated()
+    groups = [group for group in word_groups(queries, target) if group[0] not in set(target)]
+    words = group_labels(queries, tuple(groups))
     if kind == "decoder_self":
         return Words(words, words, groups, groups, of_corpus=False)
     columns = aligned(sentence, keys, source)

@@ -13,29 +13,24 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import readable_history
 from transformer.checkpoint.weights import weights_digest
 from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import Arrays
-from transformer.model import Transformer
-from transformer.models.catalogue import open_tracer, opened, resolve
-from transformer.models.huggingface import HuggingFaceModel
-from transformer.models.one_stack.model import OneStack
-from transformer.models.one_stack.tracer import StackModel
+from transformer.models.catalogue import open_tracer, resolve
 from transformer.study import statistics
 from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
+from transformer.study.reading import control_of, targets_of, traces_of
 from transformer.study.records import (
     FOLDER,
     SCHEMA,
@@ -60,7 +55,6 @@ from transformer.study.roles import (
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
-from transformer.translator import Translator
 from transformer.types import AttentionKind, Report
 
 #: Sentences in a part, those traced at once, and the most documents that are told apart: of more,
@@ -139,36 +133,6 @@ def _place(ref: ModelRef, name: str) -> Path:
     if os.access(beside if beside.exists() else ref.folder, os.W_OK):
         return beside / (name if ref.updates is None else f"{name}@{ref.updates}")
     return cache_folder() / f"{ref.name}-{name}"
-
-
-def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:
-    """Return the same model with the random weights that it began with, and what they are.
-
-    A checkpoint without them gets others of the same shape, from a fixed seed.
-    """
-    history = readable_history(ref.folder)
-    if history.snapshots and history.snapshots[0].updates == 0 and history.began == "":
-        return opened(resolve(ref.after(0)), model.device), "its first random weights"
-    return randomised(model), "random weights of the same shape, of seed 0"
-
-
-def randomised(model: Tracer, seed: int = 0) -> Tracer:
-    """Return a model of the same shape with random weights, edited in the same way.
-
-    Raises: `InputError` for a model that is not built here or by the transformers library.
-    """
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        options: dict[str, Any] = {"device": model.device}
-        if isinstance(model, Translator):
-            options |= {"max_tokens": model.max_tokens, "name": model.name}
-            made = Translator.from_module(Transformer(model.config), model.tokenizer, **options)
-            return made.edited(*model.edits) if model.edits else made
-        if isinstance(model, StackModel):
-            return StackModel(OneStack(model.config), model.tokenizer, **options)
-        if isinstance(model, HuggingFaceModel):
-            return model.randomised()
-    raise InputError(f"{model.name}: its random weights are not known")
 
 
 class _Reading:
@@ -291,54 +255,9 @@ class _Reading:
             some, batch = sentences[start : start + BATCH], targets[start : start + BATCH]
             texts, given = [sentence.text for sentence in some], [target.ids for target in batch]
             yield from zip(
-                some, [target.cut for target in batch], _traces(self.model, texts, given),
-                _traces(self.control, texts, given), strict=True,
+                some, [target.cut for target in batch], traces_of(self.model, texts, given),
+                traces_of(self.control, texts, given), strict=True,
             )  # fmt: skip
-
-
-class Target(NamedTuple):
-    """A greedy translation as token ids; its first one if it reached the length limit."""
-
-    ids: Sequence[int] | None  # None for a sentence that the model refuses
-    cut: bool = False
-
-
-def targets_of(model: Any, texts: Sequence[str]) -> list[Target]:
-    """Return greedy translations, () for a model that writes none; see `_each`."""
-
-    def translated(some: Sequence[str]) -> list[Target]:
-        found = model.translate(some, 1)
-        return [Target(one.ids[: None if one.complete else 1] or None,
-                       bool(one.ids) and not one.complete) for one in found]  # fmt: skip
-
-    alone = isinstance(model, StackModel) and model.config.task == "translate"
-    if alone or len(model.kinds) > 1:
-        return [target or Target(None) for target in _each(translated, texts)]
-    return [Target(())] * len(texts)
-
-
-def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
-    """Call for all items at once, or one by one; None for items that the model refuses."""
-    try:
-        return [*call(items)] if items else []
-    except InputError:
-        return [found for item in items for found in _each(call, [item])] if items[1:] else [None]
-
-
-def _traces(
-    model: Tracer, texts: Sequence[str], targets: Sequence[Sequence[int] | None]
-) -> list[Trace | None]:
-    """Trace texts with their translations; see `_each`."""
-
-    def call(pairs: Sequence[tuple[str, Any]]) -> list[Trace]:
-        if isinstance(model, Translator):
-            some, given = zip(*pairs, strict=True)
-            return model.traces(some, top_k=1, targets=map(list, given))
-        return [model.trace(text, [*given] or None, top_k=1) for text, given in pairs]  # type: ignore[arg-type]
-
-    pairs = [pair for pair in zip(texts, targets, strict=True) if pair[1] is not None]
-    found = iter(_each(call, pairs))
-    return [None if target is None else next(found) for target in targets]
 
 
 def _gather(

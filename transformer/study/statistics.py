@@ -18,19 +18,23 @@ reports are of the odd ones. So the best of many heads has an interval like any 
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.measures.significance import holm, student_sf
+from transformer.measures.heads import rank_correlation
+from transformer.measures.significance import holm, rank_interval, student_sf
 from transformer.study.records import Role
 from transformer.study.roles import MAX_OFFSET, MIN_PAIRS, Tally
-from transformer.types import Bools, Reals
+from transformer.types import AttentionKind, Bools, Floats, Reals
 
 #: Times that documents are drawn, and the share of scores inside the interval.
 DRAWS, INSIDE = 2_000, 0.95
@@ -165,3 +169,37 @@ def judged(
         found[f"again_{name}"] = missing if again is None else again[name]
     return {name: array.astype(np.float32) if array.dtype == np.float64 else array
             for name, array in found.items()}  # fmt: skip
+
+
+#: Below this reliability a measure is mostly noise, and a corrected correlation means nothing.
+LEAST_RELIABLE = 0.3
+
+
+class Agreement(NamedTuple):
+    """Spearman's rank correlation of two measures over all heads; NaN if one is constant."""
+
+    r: float
+    low: float  # 95% interval, heads as the sample
+    high: float
+    #: for the reliabilities of both, at most 1; NaN if one is unknown or below `LEAST_RELIABLE`
+    corrected: float
+
+
+def agreement(
+    measures: Mapping[str, Mapping[AttentionKind, Floats]],
+    reliability: Mapping[str, float] = MappingProxyType({}),
+) -> dict[tuple[str, str], Agreement]:
+    """Return how far each two measures rank the heads alike."""
+    joined = {
+        name: np.concatenate([grid.ravel() for grid in found.values()])
+        for name, found in measures.items()
+    }
+    found = {}
+    for pair in itertools.combinations(joined, 2):
+        one, other = (joined[name] for name in pair)
+        known = [reliability.get(name, 0) for name in pair]
+        r, corrected = rank_correlation(one, other), math.nan
+        if min(known) >= LEAST_RELIABLE:
+            corrected = max(-1.0, min(1.0, r / math.sqrt(math.prod(known))))
+        found[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
+    return found

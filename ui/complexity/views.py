@@ -63,11 +63,17 @@ def draw_layers() -> None:
     made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
     d = url_state.get(LayersChoice.width)
     d = d if d in made.widths else made.widths[-1]
+    lengths = ", ".join(
+        f"{estimate.value / width:.1f}d (d = {width})"
+        for width, estimate in _crossings(made, *COMPARED[0]).items()
+        if 0 < estimate.value < math.inf
+    )
     st.markdown(
         "Self-attention compares every token with every other: **twice the text, four times the "
         "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
         "$n d^2$. Attention is cheaper while the text is shorter than the vectors "
-        f"are wide: **the counts cross at $n = d$**. {_measured_crossings(made)}"
+        f"are wide: **the counts cross at $n = d$**. Measured times "
+        f"{f'cross at {lengths}' if lengths else 'do not cross at these lengths'}."
     )
     _draw_costs(made, d, made is own)
     with st.expander("How fast each layer grows, with intervals"):
@@ -88,18 +94,6 @@ def draw_layers() -> None:
 def _crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
     work = partial(crossings, made, first, second)
     return once(("crossings", made.made.date, first, second), work)
-
-
-def _measured_crossings(made: Measurement) -> str:
-    """Return the lengths from which attention's products take longer, in units of the width."""
-    lengths = [
-        f"{estimate.value / d:.1f}d (d = {d})"
-        for d, estimate in _crossings(made, *COMPARED[0]).items()
-        if 0 < estimate.value < math.inf
-    ]
-    if not lengths:
-        return "Measured times do not cross at these lengths."
-    return f"Measured times cross at {', '.join(lengths)}."
 
 
 def _draw_costs(made: Measurement, d: int, own: bool) -> None:
@@ -328,8 +322,7 @@ def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
     lengths = {PATHS[k][0]: path_length(k, distance, size_of(k)) for k in KINDS}
     chart = bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
                  written="d", height=220)  # fmt: skip
-    said = "; ".join(f"{name} {length}" for name, length in lengths.items())
-    draw_chart(chart, f"{said}.", place)
+    draw_chart(chart, "; ".join(f"{name} {length}" for name, length in lengths.items()), place)
     kernel, window = size_of("convolution"), size_of("restricted")
     download_below(place, None, "path-lengths", path_lengths, n=n, kernel=kernel, window=window)
 
@@ -391,16 +384,13 @@ def _draw_times(view: View, config: ModelConfig) -> None:
             "Timing: pass {step} of {most}", "Time this model",
         )  # fmt: skip
         st.session_state.pop(_ASKED, None)
-    recorded, fused = (np.median(times, axis=1) * 1e3 for times in found)
+    recorded, fused = (np.median(seconds, axis=1) * 1e3 for seconds in found)
     lengths = _reached(config)
     lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
     chart = cost_lines(lengths, lines, AXES["time"][0], 0, theme)
-    said = (
-        f"At {lengths[-1]} tokens **{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms "
-        "without."
-    )
-    draw_chart(chart, said.replace("*", ""), place)
-    place.caption(f"{said} Medians of three rounds on this server.")
+    times = f"**{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms without."
+    draw_chart(chart, f"At {lengths[-1]} tokens {times.replace('*', '')}", place)
+    place.caption(f"At {lengths[-1]} tokens {times} Medians of three rounds on this server.")
 
 
 def _reached(config: ModelConfig) -> tuple[int, ...]:

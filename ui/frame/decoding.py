@@ -18,7 +18,8 @@ from ui.core.glossary import linked, term
 from ui.core.url_state import Param
 from ui.core.view import MAX_ALPHA, MAX_BEAM, SearchChoice, View
 from ui.core.widgets import bound, filled
-from ui.work.desk import fall_back, resume
+from ui.work.desk import resume
+from ui.work.turns import fall_back
 
 _HOW = ("Beam", "Greedy", "Sample")
 

@@ -20,9 +20,9 @@ from transformer.checkpoint.snapshots import readable_history
 from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples
-from transformer.study.importance import agreement
 from transformer.study.records import Finding, Role, Study
 from transformer.study.roles import words_of
+from transformer.study.statistics import agreement
 from transformer.study.where import Look, Of
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats

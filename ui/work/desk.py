@@ -3,19 +3,12 @@
 Results are shared by all sessions (see `ui.work.results`). Background jobs compute missing results
 with a progress bar and a Stop button, within the session's compute quota. An error ends the run
 with a one-line message.
-
-Runs of the app take turns. Python runs one thread at a time; a run gives up the interpreter lock
-with each of its hundred messages and then waits for all other runs, so that a run of 20 ms would
-take a second in a crowd. In turn, each run ends soon. A run that waits for a job lets other runs
-continue. Runs with much to draw, such as for a new page or translation, yield to short ones, and
-runs of an address that starts many yield to runs of other addresses.
 """
 
 from __future__ import annotations
 
 import functools
 import pickle
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,17 +30,18 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker.job import in_turn, report
-from transformer.worker.scheduler import Scheduler, paused, this_turn
+from transformer.worker.scheduler import paused, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
-from ui.core.public import Pace, budget_of_visit
+from ui.core.public import budget_of_visit
 from ui.core.view import Request, View, ask_for, is_blank
-from ui.platform.session import OutsideFragmentError, drop_unknown_widgets
+from ui.platform.session import OutsideFragmentError
 from ui.work import models, results
 from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load
 from ui.work.results import Computation
 from ui.work.roots import without_root
+from ui.work.turns import BEHIND, run_in_turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,22 +55,6 @@ WAITING = "Waiting for other work to finish"
 
 PICTURES = Lru(32 * 2**20, attrgetter("nbytes"))
 
-#: Turns of runs. After `patience` seconds the next run starts beside a run that computes for long
-#: or is blocked.
-RUNS = Scheduler(patience=0.3)
-
-#: Runs of an address without delay: five per second.
-PACE = Pace(5.0, 1.0, latest=30.0)
-
-#: Delay in seconds of a run with much to draw.
-_BEHIND = 3.0
-
-#: Delay in seconds from which an address's runs also yield to long runs.
-_CROWD = 1.0
-
-#: Maximum bytes of unknown widgets in a session; a reload brings fewer.
-_MOST_UNKNOWN = 300_000
-
 #: Seconds before the bar appears.
 _PATIENCE = 0.4
 #: Seconds between redraws of a moving and a standing bar. Each redraw is a message; a full
@@ -89,36 +67,6 @@ _SLOT = "headlight_progress"
 _LEFT = "headlight_left_stopped"
 
 _MISSING = object()
-
-_here = threading.local()  # `behind`: delay of this thread's next run, in seconds
-
-
-# Turns of runs
-
-
-@contextmanager
-def run_in_turn() -> Iterator[None]:
-    """Run the block in this thread's turn; nested calls have no effect."""
-    if this_turn() is not None:
-        yield
-        return
-    drop_unknown_widgets(_MOST_UNKNOWN)
-    behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
-    late = PACE.take(1, st.context.ip_address)
-    with RUNS.turn(behind=behind, late=late + (_BEHIND if late > _CROWD else 0.0)):
-        yield
-
-
-def fall_back() -> None:
-    """Yield to other runs, because this run has much to draw.
-
-    In a widget callback, delay the run that follows on the same thread.
-    """
-    if (turn := this_turn()) is None:
-        _here.behind = _BEHIND
-    else:
-        turn.fall_back(_BEHIND)
-        turn.scheduler.offer(turn)
 
 
 def fragment(draw: Callable[P, None]) -> Callable[P, None]:
@@ -218,7 +166,7 @@ def attend(make: Callable[[], T], progress: Progress) -> T:
     job = budget.start(make, late=0.0 if turn is None else turn.late)
     try:
         while True:
-            with paused(_BEHIND):
+            with paused(BEHIND):
                 if job.ended(_MOVING):
                     return job.future.result()
             progress(*job.progress)

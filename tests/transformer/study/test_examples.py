@@ -29,8 +29,9 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples, pairs_of
-from transformer.study.importance import ByKind, Model, agreement, importance, predicted, readings
+from transformer.study.importance import ByKind, Model, importance, predicted, readings
 from transformer.study.records import Looks, Role, Study
+from transformer.study.statistics import agreement
 from transformer.study.where import OFS, Look, Term, Where
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, heads_of

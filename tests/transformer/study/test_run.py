@@ -21,9 +21,10 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.study import run
 from transformer.study.corpus import Sentence, read
 from transformer.study.page import section
+from transformer.study.reading import control_of, randomised
 from transformer.study.records import Role, Study, studies_of
 from transformer.study.roles import Tally, annotated
-from transformer.study.run import control_of, randomised, study
+from transformer.study.run import study
 from transformer.study.statistics import judged, paired_p
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace

@@ -30,17 +30,11 @@ from ui.core.layout import section, sized
 from ui.core.public import SECONDS, WINDOW, Budget, OverBudgetError, Pace, quota
 from ui.core.view import View
 from ui.platform import session as platform
-from ui.work import desk, results
-from ui.work.desk import (
-    RUNS,
-    Progress,
-    attend,
-    drawn,
-    fall_back,
-    run_in_turn,
-)
+from ui.work import desk, results, turns
+from ui.work.desk import Progress, attend, drawn
 from ui.work.lru import Lru
 from ui.work.results import Computation
+from ui.work.turns import RUNS, fall_back, run_in_turn
 
 MADE: list[str] = []
 
@@ -143,7 +137,7 @@ def test_several_computations_are_one_job(view: View, monkeypatch: pytest.Monkey
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never let a run in beside one that keeps its turn, and forget the pace of earlier runs."""
     monkeypatch.setattr(RUNS, "_patience", math.inf)
-    monkeypatch.setattr(desk, "PACE", Pace(5.0, 1.0, latest=30.0))
+    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0))
 
 
 def started(run: Callable[[], object]) -> threading.Thread:
@@ -196,7 +190,7 @@ def test_a_crowd_of_one_address_waits_behind_pages_of_others(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order, here = list[str](), threading.local()
-    monkeypatch.setattr(desk, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
     context = type("Context", (), {"ip_address": property(lambda _: here.address)})()
     monkeypatch.setattr(desk.st, "context", context)
 
@@ -283,7 +277,7 @@ def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
 
 
 def test_work_is_as_late_as_the_run_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
     late = []
     for _ in range(8):
         with run_in_turn():
