@@ -128,7 +128,7 @@ BAD = {
     "translate --checkpoint $ --temperature 0.5 x": "--temperature 0.5 needs --sample",
     "translate --checkpoint $ --seed 0 x": "--seed 0 needs --sample",
     "translate --checkpoint $ --sample --top-p 2 x": "top_p 2.0",
-    "translate --checkpoint $ --sample --beam 4 x": "allowed is 1",
+    "translate --checkpoint $ --sample --beam 4 x": "a beam size of 1, not 4",
     "translate --checkpoint ~/bad x": "model.safetensors: not a whole",
     "": "COMMAND", "fly": "'fly'", "show": "FILE.npz",
     "trace --checkpoint $ --src A --out ~/no/x.npz": "no/",
