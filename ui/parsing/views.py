@@ -43,8 +43,8 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
     tree = drawing(trace, reading, words, cell).component(chosen)
     show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
     st.caption(
-        "The number over a phrase is the share of phrases as sure as this one that are in GUM's "
-        "trees, measured on parsing-gum; no number means 90% or more. A dashed line marks a phrase "
+        "The number over a phrase says how many phrases this certain are right, measured with "
+        "parsing-gum on GUM's trees; no number means 90% or more. A dashed line marks a phrase "
         "below 50%."
     )
     repairs = reading.parse.rebuilt.repairs

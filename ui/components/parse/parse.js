@@ -163,8 +163,9 @@ function fill(view, at, row) {
   if (!row) {
     parts.push(make("p", "", "The model did not write this bracket; it was added to make a tree."));
   } else {
-    const what = node.word ? "Probability of this tag" : "Phrases as sure as this in GUM’s trees";
-    parts.push(make("p", "", `${what}: ${percent(node)}. To write it, the model looked at`));
+    const sure = node.word ? `The model gives this tag a probability of ${percent(node)}.`
+      : `Of phrases this certain, ${percent(node)} are right.`;
+    parts.push(make("p", "", `${sure} To write it, the model looked at`));
     const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
     const lines = order.map((j) => {
       const share = `${(100 * row[j]).toFixed(0)}%`;
