@@ -39,7 +39,7 @@ def test_the_tree_and_its_brackets(open_page: RunApp, root: Path, recorded: Any)
         total = drawing.trace.log_probs[rows].sum()
         wanted = np.exp(total) if node.is_word else calibrated(total[None])[0]
         assert len(rows) == 2 - node.is_word and drawn_node["p"] == pytest.approx(wanted, abs=1e-4)
-    assert any("measured on parsing-gum" in each.value for each in app.caption)
+    assert any("on GUM's trees" in each.value for each in app.caption)
     assert header["nodes"][0]["end"] == 6 and header["nodes"][0]["parent"] == -1
     assert len(app.main.get("download_button")) == 7
     assert any("no repairs were needed" in each.value for each in app.caption)
