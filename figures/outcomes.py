@@ -155,7 +155,7 @@ def _why_greedy(tree: Tree, winner: Node) -> str:
 
 
 def closest_call(tree: Tree) -> tuple[Node, Node] | None:
-    """Return the token that a beam of one took with the smallest lead, and its runner-up."""
+    """Return the closest choice of a beam of one, and its runner-up."""
     calls = []
     for index in tree.winner[tree.n_forced :]:
         taken = tree.node(index)
@@ -259,7 +259,7 @@ def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
     text, before = decode(ids), decode(ids[:shared])
     start = len(before) if text.startswith(before) else 0
     start += text[start : start + 1] == " "
-    # The rest alone may be half a word or a full stop; whole words before it give context.
+    # The rest may be part of a word or a full stop; whole words before it give context.
     while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
         start = text.rfind(" ", 0, start - 1) + 1
     quoted = f"… {text[start:]}" if start else text

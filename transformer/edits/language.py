@@ -53,7 +53,7 @@ KINDS: dict[Where, AttentionKind] = {
 #: The name of a kind of attention in edits.
 PLACES: dict[AttentionKind, Where] = {kind: name for name, kind in KINDS.items()}
 
-#: Largest factor of `scale`, value of `neuron`, and shift of positions.
+#: Maximum factor of `scale`, value of `neuron`, and shift of positions.
 MAX_FACTOR, MAX_VALUE, MAX_SHIFT = 4.0, 1e4, 1000
 #: Limits for one model's edits, and for each one's text in characters.
 MAX_EDITS, MAX_LENGTH = 256, 80
@@ -222,7 +222,7 @@ def parse_edits(edits: Edits) -> tuple[Edit, ...]:
     ordered = sorted(parsed, key=_order)
     for one, other in pairwise(ordered):
         if one.value != other.value and replace(one, value=None) == replace(other, value=None):
-            raise InputError(f"edits “{one}” and “{other}” are of one thing; leave one")
+            raise InputError(f"edits “{one}” and “{other}” set the same value; use one of them")
     return tuple(ordered)
 
 

@@ -47,7 +47,7 @@ def _attention(shape: Shape) -> int:
     return 4 * shape.n * shape.d**2 + 2 * shape.n**2 * shape.d
 
 
-#: The kinds in the order of table 1; what the paper has one row for may stand here in several.
+#: The kinds in the order of table 1; one row of the paper may have several kinds here.
 LAYER_COSTS: dict[LayerKind, LayerCost] = {
     "products": LayerCost(
         "Attention, products only", r"n^2 \cdot d", "1", "1", 2, 1,
@@ -200,11 +200,11 @@ def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place
 
 
 def path_length(kind: PathKind, distance: int, size: int) -> int:
-    """Return how many layers, or steps of the recurrent one, a signal needs to come this far.
+    """Return the number of layers, or of recurrent steps, that a signal needs for a distance.
 
     Args: distance: positions to later ones, at least 1.
 
-    Entering the recurrent layer is not counted: as in the paper, n positions take n steps at most.
+    Entering the recurrent layer does not count: as in the paper, n positions take at most n steps.
     """
     if kind == "recurrent":
         return distance

@@ -17,7 +17,7 @@ from transformer.measures.words import Groups, group_labels, merge, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
-#: Where a pronoun can be looked up.
+#: Kinds of attention in which a pronoun is looked up.
 PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 
 
@@ -60,7 +60,7 @@ class Referent:
         return np.where(ties, -1, shares.argmax(axis=1))
 
     def lead(self, kind: AttentionKind) -> Floats:
-        """Return by how much each head of a kind singles out the first noun, [L, H].
+        """Return how clearly each head of a kind singles out the first noun, [L, H].
 
         That is its weight there, less the one on another noun or, if larger, the mean of other
         queries on it; 0 for a head most of whose queries look at one and the same word.
@@ -81,7 +81,7 @@ class Referent:
 
 
 def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent | None:
-    """Find a pronoun, its translation and the nouns; None if one of them is missing.
+    """Find a pronoun, its translation and the nouns, or return None if any is missing.
 
     The pronoun is the last word of its name, and each noun the last of its own before that. The
     row that translates the pronoun is the one that looks most at it, averaged over all heads; it
@@ -128,5 +128,5 @@ def _spoken(label: str) -> str:
 
 
 def _last(words: Sequence[str], name: str) -> int:
-    """Return the last index of a word, -1 without it."""
+    """Return the last index of a word, or -1."""
     return max((i for i, word in enumerate(words) if word == name.casefold()), default=-1)

@@ -26,14 +26,14 @@ MOST = 40
 
 
 def register_measure(name: str, measure: Measure) -> None:
-    """Offer a measure of heads under a name, in "Find heads" on Attention and in figures.
+    """Register a measure of heads, for "Find heads" on Attention and for figures.
 
     Args:
         measure: called with read-only maps [L, H, n, m], rows are queries and sum to 1, later
-            tokens have weight 0; returns [L, H] finite numbers. A second one of a name replaces
-            the first.
+            tokens have weight 0; returns [L, H] finite numbers. Registering a name again
+            replaces its measure.
 
-    Raises: `InputError` for a bad name, or what cannot be called.
+    Raises: `InputError` for an invalid name or a measure that is not callable.
     """
     if not isinstance(name, str) or not name.strip() or len(name) > MOST or not name.isprintable():
         raise InputError(f"measure {name!r:.60}: a name is a text of 1 to {MOST} characters")
@@ -59,7 +59,7 @@ def is_built_in(name: str) -> bool:
 def measured(name: str, maps: Floats) -> Floats:
     """Return a registered measure of maps [L, H, n, m] as [L, H].
 
-    Raises: `InputError`, one line: the measure is not there, fails, or returns something else.
+    Raises: `InputError` if the measure is not registered, fails, or returns another shape.
     """
     if name not in all_measures():
         raise InputError(f"measure “{name}” is not registered; there are: {', '.join(MEASURES)}")

@@ -133,7 +133,7 @@ def test_any_text_is_an_edit_or_one_line(text: str) -> None:
     ("skip cross.1", "“cross” is not encoder or decoder"),
     ("no mask encoder", "“encoder” is not decoder"),
     ("neuron decoder.1 0", "is no place such as decoder.2.713"),
-    (["scale cross.1 0.5", "scale cross.1 2"], "are of one thing"),
+    (["scale cross.1 0.5", "scale cross.1 2"], "set the same value"),
     ("; ".join(f"off cross.{n}" for n in range(1, 300)), "at most 256"),
 ])  # fmt: skip
 def test_a_bad_edit_is_one_line_with_the_reason(text: str | list[str], reason: str) -> None:
