@@ -54,7 +54,7 @@ def bootstrap(hits: Reals, pairs: Reals, *, seed: int = 0) -> tuple[Reals, Reals
         scores = np.divide(times @ hits[:, part], drawn, out=np.full_like(drawn, np.nan),
                            where=drawn > 0)  # fmt: skip
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # if no resample has pairs
+            warnings.simplefilter("ignore")  # if no draw has pairs
             ends[:, part] = np.nanpercentile(scores, edges, axis=0)
     return ends[0], ends[1]
 
