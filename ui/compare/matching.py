@@ -127,7 +127,7 @@ def _draw(pair: Pair) -> Download | None:
     )  # fmt: skip
     st.caption(
         f"{SIMILARITY_RULE} Over whole words of {count(found.sentences, 'example sentence')}, with "
-        "equal weight for each row; B follows A's greedy translations. The matching maximizes the "
+        "equal weight for each row; B follows A's greedy translations. The matching maximises the "
         f"sum of similarities.{left_out}"
     )
     name = file_stem("heads matched", KIND_NAMES[both.kind])
