@@ -46,8 +46,8 @@ class Reading:
     texts: tuple[str, ...]  # text of each piece; "" for special tokens
     unknown: tuple[int, ...]  # positions
     special: tuple[int, ...]  # positions
-    changed: tuple[tuple[str, str], ...]  # unique (before, after) normalisations
-    more_changes: int  # normalisations beyond `changed`
+    changed: tuple[tuple[str, str], ...]  # unique (before, after) replacements
+    more_changes: int  # number of replacements beyond `changed`
     own_cut: bool  # whether the tokenizer would split the text in this way
 
     @cached_property
