@@ -97,7 +97,7 @@ def marked(
             begins = not (MARKS[style](piece) or alone)
         else:
             begins = not (continues or piece.startswith(JOINER))
-        result.append(START + body if begins else body)
+        result.append(START + body if begins and body[:1] != START else body)
         continues = _continues(piece, style)
     return tuple(result)
 
@@ -105,7 +105,7 @@ def marked(
 def _continues(piece: str, style: Style) -> bool:
     """Return True if a word continues after this piece."""
     if style == "word_end":
-        return not piece.endswith(ENDS)
+        return piece == START or not piece.endswith(ENDS)  # a space alone is the next one's mark
     return style == "joined" and piece != JOINS[0] and piece.endswith(JOINS)
 
 

@@ -119,7 +119,7 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
     normal = tokenizer.normalize(typed)
     replaced = list(dict.fromkeys(
         (each.before, each.after)
-        for each in changes(typed, normal.replace("\u2581", " ").removeprefix(" "))
+        for each in changes(typed, normal.replace("\u2581", " ").strip(" "))
     ))  # fmt: skip
     return Reading(
         side=side,
