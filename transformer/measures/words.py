@@ -84,7 +84,7 @@ def _blank(text: str) -> bool:
 
 
 def _parted(word: str, after: str) -> bool:
-    """Return True if a character begins a word, without a space, because of either's script."""
+    """Return True if one of the two characters has a script without spaces and a word begins."""
     numbers = unicodedata.category(word[-1]) == unicodedata.category(after) == "Nd"
     opens = unicodedata.category(word[-1]) in _OPENS or word[-1] in _LEADING
     if opens or numbers or _extends(after):
