@@ -114,7 +114,7 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
     normal = tokenizer.normalize(typed)
     replaced = list(dict.fromkeys(
         (change.before, change.after)
-        for change in changes(typed, normal.replace("\u2581", " ").removeprefix(" "))
+        for change in changes(typed, normal.replace("\u2581", " ").strip(" "))
     ))  # fmt: skip
     return Reading(
         side=side,
