@@ -39,7 +39,6 @@ def panel(n: int = 5, m: int = 7, *, signed: bool = False, title: str = "Layer 1
 
 
 def rows_in(spec: Any, *fields: str, layer: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a chart's specification, or of one layer, that have all of the fields."""
     if layer is None:
         tables = [*spec["datasets"].values()]
     else:

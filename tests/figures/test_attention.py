@@ -158,7 +158,6 @@ CHARTS = {
 
 
 def numbers(spec: Any, wanted: str, path: str = "") -> dict[str, float]:
-    """Return the numbers in a specification whose name ends so, by path."""
     if isinstance(spec, list):
         items: Any = enumerate(spec)
     elif isinstance(spec, dict):

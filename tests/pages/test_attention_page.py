@@ -24,7 +24,6 @@ from ui.work import desk
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator: Translator) -> Trace:
-    """The expected trace: the same sentence, searched the same way."""
     return tiny_translator.trace(CAT)
 
 

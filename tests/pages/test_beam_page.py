@@ -14,7 +14,6 @@ from ui.work.lru import Lru
 
 @pytest.fixture(scope="module")
 def tree(tiny_translator: Translator) -> Tree:
-    """The expected tree: the same sentence, searched the same way."""
     return beam_tree(tiny_translator.trace(CAT))
 
 

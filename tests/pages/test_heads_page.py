@@ -40,7 +40,6 @@ from ui.work.studies import studies as studies_listed
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """A folder with a model that was studied, at two moments of its training too."""
     root = tmp_path_factory.mktemp("studied")
     shutil.copytree(tiny_checkpoint, root / "alpha")
     write_snapshots(root / "alpha")

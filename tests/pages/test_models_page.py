@@ -34,7 +34,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
-    """A root with a checkpoint, a broken one, and models to import."""
     root = tmp_path / "root"
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     shutil.copytree(random_checkpoints / "cut", root / "cut")

@@ -22,7 +22,6 @@ from ui.frame import through_time
 
 @pytest.fixture(scope="module")
 def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Checkpoints with snapshots of each relation to them, one without any."""
     found = tmp_path_factory.mktemp("time")
     run = {"training": {"init": "runs/`first`"}}
     abouts: dict[str, dict[str, Any]] = {

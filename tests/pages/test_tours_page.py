@@ -20,7 +20,6 @@ def page(app: AppTest) -> str:
 
 
 def headings(app: AppTest) -> set[str]:
-    """Return the fragments by which a browser finds the page's headings."""
     found = (re.fullmatch(r"#+ (.+)", element.value) for element in app.main.markdown)
     return {re.sub(r"[^a-z0-9]+", "-", each[1].lower()) for each in found if each}
 

@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Stdin(io.TextIOWrapper):
-    """Standard input holding these bytes."""
+    """Standard input with these bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BufferedReader(io.BytesIO(data)), encoding="utf-8")  # type: ignore[arg-type]

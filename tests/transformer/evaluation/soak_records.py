@@ -32,7 +32,6 @@ pytestmark = pytest.mark.skipif("HEADLIGHT_DATA" not in os.environ, reason="need
 
 
 def same(record: dict[str, Any], again: dict[str, Any], items: Any) -> None:
-    """Compare a record with figures measured again, and its text."""
     digest = stamped({}, "", "", "", items)[MEASURED]["sha256"]
     assert record[MEASURED]["sha256"] == digest and len(items) == record[MEASURED]["items"]
     for key, value in again.items():

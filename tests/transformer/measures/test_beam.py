@@ -66,7 +66,6 @@ def test_a_tree_is_what_the_search_did(trace: Trace, data: st.DataObject) -> Non
 
 
 def check_steps(tree: Tree, record: SearchRecord) -> None:
-    """Every step holds at most a beam and ranks by log-probability."""
     assert len(tree.steps) == len(record.steps)
     for t, indices in enumerate(tree.steps):
         nodes = [tree.node(index) for index in indices]
@@ -87,7 +86,6 @@ def check_steps(tree: Tree, record: SearchRecord) -> None:
 
 
 def check_winner(tree: Tree, record: SearchRecord, trace: Trace) -> None:
-    """The winner is the translation, and leaves are the hypotheses."""
     winner = [tree.node(index) for index in tree.winner]
     assert tuple(node.token_id for node in winner) == trace.predicted_ids
     assert [node.log_prob for node in winner] == pytest.approx(trace.log_probs.tolist(), abs=1e-5)
@@ -106,7 +104,6 @@ def check_winner(tree: Tree, record: SearchRecord, trace: Trace) -> None:
 
 
 def check_outcome(tree: Tree, node: Node) -> None:
-    """An outcome says whether anything came of a node."""
     children = [tree.node(index) for index in tree.children[node.index]]
     assert all(child.parent == node.index for child in children)
     if node.outcome not in ("continued", "exhausted"):
@@ -119,7 +116,6 @@ def check_outcome(tree: Tree, node: Node) -> None:
 
 
 def check_comparison(tree: Tree, a: int, b: int) -> None:
-    """Two paths share their beginning and nothing after."""
     both = compare(tree, a, b)
     assert (both.a[-1].index, both.b[-1].index) == (a, b)
     shared = both.shared
@@ -190,7 +186,7 @@ def test_a_prefix_leaves_no_choice_and_the_length_limit_cuts_all_that_is_alive()
 
 
 def with_last_of_step(trace: Trace, t: int, log_prob: float) -> Trace:
-    """The trace with another log-probability at the last candidate of a step."""
+    """Return the trace with another log-probability for a step's last candidate."""
     steps = list(trace.search.steps)
     *others, last = steps[t].candidates
     changed = dataclasses.replace(last, log_prob=log_prob, total=log_prob, score=log_prob)

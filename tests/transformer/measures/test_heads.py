@@ -140,7 +140,6 @@ def test_neighbours_are_those_of_a_loop(pattern: Pattern) -> None:
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees a single key in every head, and no row its next token."""
     masked = pattern_mask("next", 5, 5, same=True, causal=True)
     assert pattern_share(TRACE.decoder_self, masked, causal=True) is None
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)

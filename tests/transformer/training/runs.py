@@ -44,7 +44,7 @@ save_every = 4
 
 
 def recipe(folder: Path, more: str = "", **settings: Any) -> Path:
-    """Write the recipe with changed settings and `more` lines."""
+    """Write the recipe with changed settings and extra lines."""
     text = f"{RECIPE}{more}\n"
     for name, value in settings.items():
         line = f"{name} = {json.dumps(value)}"

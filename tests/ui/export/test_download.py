@@ -231,8 +231,6 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
 
 
 class Reader(HTMLParser):
-    """A page's elements, and the text outside scripts."""
-
     def __init__(self, data: bytes) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []

@@ -37,7 +37,7 @@ def get(
     path: str, kind: bytes = b"text/html", packed: bool = False, method: str = "GET",
     attached: bool = False, whole: bytes = PAGE,
 ) -> tuple[int, dict[bytes, bytes], bytes]:  # fmt: skip
-    """Return the answer to a request: that of the gate, or PAGE in two pieces from the app."""
+    """Return the gate's answer to a request, or PAGE in two parts from the app."""
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
