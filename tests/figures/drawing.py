@@ -1,4 +1,4 @@
-"""Read a figure as matplotlib draws it: its texts, its axes, and the places of both."""
+"""Figures as drawn by matplotlib: texts, axes, and their positions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

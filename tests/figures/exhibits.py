@@ -1,4 +1,4 @@
-"""Exhibits for tests, with tokens that look like code, markup or a formula."""
+"""Example exhibits with tokens that look like code, markup or a formula."""
 
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Maps, differences and charts: numbers are unchanged, text is no markup and grows alone."""
-
 import json
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The colours: one even, monotone 0-1 scale, symmetric signed ones, categories that stay apart."""
-
 import itertools
 import re
 import tomllib

@@ -1,5 +1,3 @@
-"""Figures as files: drawings for a paper, CSV and NPZ, and what none of them could hold."""
-
 import codecs
 import csv
 import dataclasses

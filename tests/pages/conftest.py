@@ -1,4 +1,4 @@
-"""The app as a script, on small random checkpoints or on the shipped ones."""
+"""Fixtures that run the app as a script, on small random or shipped checkpoints."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""Texts, view and components of a page, and what a visitor does there."""
+"""Texts, views and components of a page, and actions of a visitor."""
 
 import re
 from typing import Any

@@ -1,7 +1,4 @@
-"""A session of a running app as a browser holds it, without the browser: a websocket, and messages.
-
-It opens an address, types into widgets, presses buttons, and reads what the app sends back.
-"""
+"""A session with a running app over a websocket, without a browser."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,5 +1,3 @@
-"""The Attention page shows what the model did, and the link holds the view."""
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl

@@ -1,5 +1,3 @@
-"""The Beam search page shows what the search did, and the link holds the view."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

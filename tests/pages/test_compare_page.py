@@ -1,5 +1,3 @@
-"""The Compare page: both sides are right, and it says what cannot be compared, and why."""
-
 import json
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""Edits of the model: in the link, on every page, undone and compared."""
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

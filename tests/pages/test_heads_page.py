@@ -1,5 +1,3 @@
-"""The page of roles: the table, one head, its sentences, importance, and studies on the server."""
-
 from __future__ import annotations
 
 import re

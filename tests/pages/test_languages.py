@@ -1,5 +1,3 @@
-"""Multilingual models: languages are offered, in the link, and used."""
-
 import shutil
 from pathlib import Path
 

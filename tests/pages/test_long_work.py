@@ -1,5 +1,3 @@
-"""Work on every page: long sentences show progress and stop; a rerun is counted, not timed."""
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,5 +1,3 @@
-"""A root with many hundreds of checkpoints: listed in parts, each read once, the sidebar usable."""
-
 import shutil
 import time
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The Models page: its list, imports, and paths that are never opened."""
-
 import os
 import shutil
 import threading

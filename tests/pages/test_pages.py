@@ -1,5 +1,3 @@
-"""Every page with every kind of model and any text and link; pictures, charts, and terms."""
-
 import ast
 import json
 import re

@@ -1,5 +1,3 @@
-"""A public server: what visitors and a balancer find; who may import."""
-
 import re
 import urllib.error
 import urllib.request

@@ -1,8 +1,7 @@
-"""Every control of every page is in the link.
+"""Every control of every page is restored from the link.
 
-Nothing here names a control. Every widget that AppTest finds is set to another value, and what is
-on screen then is compared with a new session that opens the link. A new control without a place in
-the URL fails here; the values of one setting are tested in tests/ui/core/test_choice.py.
+Each widget that AppTest finds is set to another value, and the page is compared with a new session
+that opens the link, so a new control without a URL parameter fails here.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,3 @@
-"""Every figure of every page in every format, and its program, which makes the same arrays."""
-
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

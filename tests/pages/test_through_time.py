@@ -1,5 +1,3 @@
-"""The bar through a model's training: what it offers, where it leads, what a link may ask."""
-
 import json
 import shutil
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Tours and glossary in the app: every stop opens with a valid view, on more than one model."""
-
 import re
 
 import pytest

@@ -1,4 +1,4 @@
-"""The command line, text to train on, and models of the `transformers` library."""
+"""Fixtures for the command line, training text, and `transformers` models."""
 
 import random
 from collections.abc import Callable, Iterator

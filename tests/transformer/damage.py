@@ -1,4 +1,4 @@
-"""Ways to damage a model's folder."""
+"""Ways to damage a model folder."""
 
 import json
 import os

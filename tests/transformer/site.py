@@ -1,4 +1,4 @@
-"""Web servers on this machine, for tests of fetching: any site, and a hub with one model."""
+"""Local web servers for download tests: any site, and a hub with one model."""
 
 import hashlib
 import json

@@ -1,5 +1,3 @@
-"""Configs and positional encodings: the paper's counts and formula, and what is refused."""
-
 import json
 import math
 

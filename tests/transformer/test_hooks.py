@@ -1,5 +1,3 @@
-"""Hooks: the value at each site, and the effect of replacing it."""
-
 import math
 import re
 from typing import Any

@@ -1,5 +1,3 @@
-"""Dropout, and how training computes attention and the rectifier."""
-
 import pytest
 import torch
 from hypothesis import given

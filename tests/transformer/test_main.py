@@ -1,5 +1,3 @@
-"""The command line: as a process where that matters, otherwise in-process."""
-
 import gzip
 import io
 import json

@@ -1,5 +1,3 @@
-"""The whole model and its attention: masks, caches, the same numbers as torch.nn.Transformer."""
-
 import itertools
 import math
 import re

@@ -1,5 +1,3 @@
-"""Translator: a sentence in, a translation or trace out, by the weights as they are now."""
-
 from typing import Any
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Each private part of Streamlit and uvicorn that the app relies on still works.
+"""Private parts of Streamlit and uvicorn that the app relies on.
 
-A failure here names the part that a new version changed, and what relies on it.
+A failure names the part changed by a new version, and its use.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Checkpoints overwritten: killed at any step, and while they load."""
+"""Checkpoints overwritten by a killed process, and while they load."""
 
 import itertools
 import os

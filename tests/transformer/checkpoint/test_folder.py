@@ -1,5 +1,3 @@
-"""Checkpoint folders are read back as written, whole while they are overwritten."""
-
 import json
 import os
 import shutil

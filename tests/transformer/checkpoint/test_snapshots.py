@@ -1,5 +1,3 @@
-"""Beside a checkpoint: snapshots of its training, trusted like none, and the means of heads."""
-
 import copy
 import math
 import shutil

@@ -1,4 +1,4 @@
-"""Every edit as a hook on the original model: a plain reference for edited models."""
+"""Edits as plain hooks on the original model, a reference for edited models."""
 
 import math
 from collections.abc import Sequence

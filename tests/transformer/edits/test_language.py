@@ -1,5 +1,3 @@
-"""The language of edits; each edit, and many at once, against plain hooks."""
-
 import random
 from collections.abc import Sequence
 from typing import Any

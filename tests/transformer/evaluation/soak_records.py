@@ -1,7 +1,4 @@
-"""Figures of shipped models measured again on the text that is not shipped: one of each kind.
-
-The text is read from the folder `HEADLIGHT_DATA`; without it nothing is measured.
-"""
+"""Scores of shipped models, measured again on text in the folder `HEADLIGHT_DATA`, if set."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Table 3: its rows, a run of one, and the summary of results."""
-
 import dataclasses
 import hashlib
 import json

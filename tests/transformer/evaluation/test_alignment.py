@@ -1,5 +1,3 @@
-"""Heads scored as aligners of words, and pruned with BLEU, against plain edits."""
-
 import dataclasses
 import gzip
 import itertools

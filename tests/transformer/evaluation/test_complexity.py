@@ -1,5 +1,3 @@
-"""The layers of table 1, their memory, and the file of a measurement."""
-
 import dataclasses
 import json
 import os

@@ -1,5 +1,3 @@
-"""Parsing: trees over the words of a sentence, their scores and the command."""
-
 import dataclasses
 import json
 import random

@@ -1,5 +1,3 @@
-"""A finished run becomes a checkpoint with measured figures and a card that states them."""
-
 import dataclasses
 import hashlib
 import json

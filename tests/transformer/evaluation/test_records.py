@@ -1,5 +1,3 @@
-"""Every figure of the shipped models has a record; the typed sentences and what counts as right."""
-
 import copy
 import hashlib
 import json

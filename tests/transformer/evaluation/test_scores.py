@@ -1,5 +1,3 @@
-"""BLEU and chrF, the protocol of the Multi30k literature, intervals and the decoding chosen."""
-
 import gzip
 import json
 import shutil

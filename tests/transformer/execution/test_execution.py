@@ -1,5 +1,3 @@
-"""A translator follows its model; given translations in batches are plain passes."""
-
 import random
 from typing import Any
 

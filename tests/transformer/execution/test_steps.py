@@ -1,5 +1,3 @@
-"""Fast steps and products against the plain ones."""
-
 import dataclasses
 import itertools
 

@@ -1,5 +1,3 @@
-"""Models from the hub: a local hub, the real client, and possible failures."""
-
 import gzip
 import sys
 import tempfile

@@ -1,5 +1,3 @@
-"""Archives that lie, paths, permissions and small files, and what killed processes leave."""
-
 import contextlib
 import io
 import os

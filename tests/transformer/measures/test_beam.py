@@ -1,5 +1,3 @@
-"""The tree shows what the search did, and what another length penalty would have done."""
-
 import dataclasses
 import itertools
 import math

@@ -1,5 +1,3 @@
-"""Similarity of maps, the best pairing of heads, where texts diverge, and costs of layers."""
-
 import math
 from dataclasses import replace
 from itertools import pairwise, permutations

@@ -1,5 +1,3 @@
-"""Heads: several as one map, lines, patterns, pronouns; and measures from outside."""
-
 import dataclasses
 import math
 import sys

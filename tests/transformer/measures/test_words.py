@@ -1,5 +1,3 @@
-"""Pieces: merged into words, cuts of a text, neighbours, and what a vocabulary holds."""
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,4 @@
-"""The same attacks against everything that reads a model.
-
-Each gives one line that names the file, soon; nothing is opened, run or left behind.
-"""
+"""Attacks on every model reader: each gets one line that names the file, and has no effect."""
 
 import argparse
 import json

@@ -1,5 +1,3 @@
-"""Beam search on tables as step functions, scores, and outputs that repeat themselves."""
-
 import copy
 import gc
 import math

@@ -1,5 +1,3 @@
-"""Sampling, on tables whose distributions are known, and through the translator."""
-
 import math
 from collections import Counter
 

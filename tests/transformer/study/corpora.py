@@ -1,4 +1,4 @@
-"""A corpus made up by rules, with its annotation, and models whose heads do what they are told."""
+"""A rule-based annotated corpus, and models whose heads have given roles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Examples of a head's work, the places it works at, and how important it is."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The tokenizer loses nothing silently; other tokenizers' pieces are in this project's spelling."""
-
 import io
 import re
 import unicodedata

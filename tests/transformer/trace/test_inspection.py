@@ -1,5 +1,3 @@
-"""Inside a head, its first layer's split and the stream: parts add up to the model's numbers."""
-
 import functools
 import math
 from collections.abc import Callable

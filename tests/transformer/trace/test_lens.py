@@ -1,5 +1,3 @@
-"""The logit lens, attribution, sets of edits, and encodings for the Positions page."""
-
 import copy
 import dataclasses
 import math

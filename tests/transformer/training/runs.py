@@ -1,4 +1,4 @@
-"""A small training run, for the tests of training and of resuming it."""
+"""A small training run."""
 
 import json
 import os

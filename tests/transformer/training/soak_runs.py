@@ -1,7 +1,4 @@
-"""Runs as processes: compiled, and in two that torchrun starts.
-
-They take a minute: see `make soak`.
-"""
+"""Training runs in processes, compiled and under torchrun, for `make soak`."""
 
 import json
 import os

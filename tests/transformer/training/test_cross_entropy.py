@@ -1,5 +1,3 @@
-"""Label-smoothed cross-entropy, from logits and hidden states, and the learning rate."""
-
 import dataclasses
 import itertools
 

@@ -1,5 +1,3 @@
-"""Fetching corpora from a local server that misbehaves in every way."""
-
 import contextlib
 import gzip
 import hashlib

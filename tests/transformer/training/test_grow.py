@@ -1,5 +1,3 @@
-"""Models that grow from smaller ones, and models of one stack."""
-
 from pathlib import Path
 
 import numpy as np

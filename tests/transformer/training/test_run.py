@@ -1,5 +1,3 @@
-"""Training: what a run leaves behind, its snapshots, and runs killed at any moment."""
-
 import errno
 import itertools
 import json

@@ -1,5 +1,3 @@
-"""Toy tasks, the changes to the model, and requests to a run."""
-
 from collections.abc import Callable
 from pathlib import Path
 

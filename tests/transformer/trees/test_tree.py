@@ -1,5 +1,3 @@
-"""Trees: brackets, symbols, scores, words; their grammar tries every derivation."""
-
 import itertools
 import math
 import random

@@ -1,5 +1,3 @@
-"""Limits of the machine and of control groups, in files as the kernel writes them."""
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Order of work: short first, then by arrival."""
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

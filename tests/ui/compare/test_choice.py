@@ -1,5 +1,3 @@
-"""Compare: the other side, what both know, matching heads, and what differs between the two."""
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Components' files: bundles are up to date, and modules import what they call."""
-
 import re
 import shutil
 import subprocess

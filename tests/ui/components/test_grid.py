@@ -1,5 +1,3 @@
-"""The grid of maps, lines that the filter keeps, and the player."""
-
 import dataclasses
 import math
 from typing import Any

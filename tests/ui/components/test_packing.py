@@ -1,5 +1,3 @@
-"""Messages to a component can be read back; a choice is sent only if made elsewhere."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Downloads of figures: links, names and programs, and pages that open offline."""
-
 import ast
 import base64
 import hashlib

@@ -1,5 +1,3 @@
-"""Requests answered by the gate or passed on; pages and their base, policy and places."""
-
 import asyncio
 import base64
 import gzip

@@ -1,5 +1,3 @@
-"""Places, messages that browsers send, and connections that end because they send too much."""
-
 import asyncio
 import socket
 import threading

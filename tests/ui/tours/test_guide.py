@@ -1,5 +1,3 @@
-"""Tours and the figures of training in them."""
-
 import json
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""The desk of a page: results once, runs in turn, progress, and the compute quota."""
-
 import dataclasses
 import math
 import threading

@@ -1,5 +1,3 @@
-"""Models in memory: loaded once, bounded in bytes, and refused where memory is too short."""
-
 import shutil
 from pathlib import Path
 

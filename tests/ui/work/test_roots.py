@@ -1,5 +1,3 @@
-"""Only paths in a checkpoint root are opened, however they are spelled."""
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Outputs of the `transformers` library, shown as they are returned."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tiny random models of every family that the `transformers` library has, with tiny tokenizers."""
+"""Tiny random models from every `transformers` family, with tiny tokenizers."""
 
 import json
 import os

@@ -1,5 +1,3 @@
-"""Families of the `transformers` library against its own results; untrusted folders of it."""
-
 import copy
 import json
 import re

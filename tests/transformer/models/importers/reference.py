@@ -1,7 +1,7 @@
-"""Transformers of other libraries, computed from their own tensors and names.
+"""Other libraries' Transformers, computed from their own tensors and names.
 
-Nothing here is shared with the project's model: plain functions of `torch.nn.functional`, written
-down from the published definitions of fairseq and JoeyNMT.
+Nothing is shared with the project's model: these are plain functions of `torch.nn.functional`,
+from the published definitions of fairseq and JoeyNMT.
 """
 
 import json

@@ -1,5 +1,3 @@
-"""fairseq and JoeyNMT models, compared with their published definitions."""
-
 import json
 import math
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Formats that can be imported, and weight files overwritten in place while they load."""
-
 import contextlib
 import itertools
 import json

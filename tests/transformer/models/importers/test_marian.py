@@ -1,5 +1,3 @@
-"""Marian models, compared with Hugging Face's code: states, logits, maps and translations."""
-
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path

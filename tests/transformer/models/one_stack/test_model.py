@@ -1,5 +1,3 @@
-"""One stack: what it sees, its config, its files, traces, continuations and guesses."""
-
 from pathlib import Path
 from typing import Any
 
