@@ -250,17 +250,6 @@ def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) 
     assert score_at(ended[rule.place], alpha) == pytest.approx(best, rel=1e-6)
 
 
-@given(st.lists(leaves, min_size=2, max_size=6))
-@settings(max_examples=40)
-def test_the_order_changes_at_crossings_only(ended: list[Node]) -> None:
-    every = itertools.starmap(crossing, itertools.combinations(ended, 2))
-    borders = [0.0, *sorted(each for each in every if each and 0 < each < 2), 2.0]
-    for low, high in itertools.pairwise(borders):
-        if high - low > 1e-3:
-            inside = [low + share * (high - low) for share in (0.2, 0.5, 0.8)]
-            assert len({ranking(ended, alpha) for alpha in inside}) == 1
-
-
 @given(st.integers(0, 2_000), st.sampled_from([0.0, 0.6, 1.5]), st.integers(2, 5))
 @settings(max_examples=20)
 def test_the_own_alpha_gives_the_order_of_the_search(seed: int, alpha: float, beam: int) -> None:
