@@ -62,6 +62,22 @@ class Trace:
         return max(len(self.predicted_tokens) - (self.complete or self.forced_end), 0)
 
     @property
+    def search_counts(self) -> tuple[int, ...]:
+        """Steps whose `log_probs` are the search's and differ from the model's.
+
+        A forced token costs a search nothing, and penalties change the values of others;
+        `top_log_probs` are always the model's.
+        """
+        steps = []
+        for t, (log_prob, tops) in enumerate(zip(self.log_probs, self.top_log_probs, strict=False)):
+            same = tops[self.top_ids[t] == self.predicted_ids[t]]
+            # A token outside the listed ones is less probable than all of them.
+            above = not len(same) and len(tops) and log_prob > tops.min()
+            if above or (abs(log_prob - same) > 1e-4).any():
+                steps.append(t)
+        return tuple(steps)
+
+    @property
     def translation(self) -> Translation:
         """The translation alone."""
         n = self.n_words

@@ -151,4 +151,9 @@ def decoded_text(view: View, trace: Trace) -> str:
     """Describe score and decoding, with terms linked to the glossary."""
     score = "no score" if math.isnan(trace.score) else f"final score {signed(trace.score)} nats"
     text = f"{score} ({how_decoded(view, trace)})"
+    if steps := trace.search_counts:
+        text += (
+            f"; at {len(steps)} of {len(trace.log_probs)} steps the log-probability is the "
+            "search's, after its rules, and the alternatives are the model's"
+        )
     return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")
