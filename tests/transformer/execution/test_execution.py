@@ -331,7 +331,7 @@ def test_hooks_follow_the_sentences_and_edits_are_hooks(uneven: Translator) -> N
     ((["A dog."], [[5, 500]]), {}, "target token 500 .* 0 to 109"),
     ((["A dog."], ["a"]), {"prefix": "a"}, "a target or a prefix"),
     ((["A dog."], ["a"]), {"edits": "off cross.9"}, "“off cross.9”: cross has layers 1 to"),
-    ((["A dog."], ["a"]), {"edits": 5}, "edit 5 is neither text"),
+    ((["A dog."], ["a"]), {"edits": 5}, "edit 5; expected text"),
     ((["A dog."], ["a"]), {"hooks": 5}, "hooks are Hooks or a function"),
 ])  # fmt: skip
 def test_errors_are_named(

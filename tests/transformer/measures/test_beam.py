@@ -208,7 +208,7 @@ def test_what_is_impossible_is_left_out_unless_it_was_given() -> None:
     assert [tree.node(index).token_id for index in tree.steps[0]] == [6]
     tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
     assert "▁<b>x</b>" in tokens and tokens <= set(PIECES)  # as they are
-    with pytest.raises(ValueError, match="no record"):
+    with pytest.raises(ValueError, match="no search record"):
         beam_tree(make_trace())
 
 

@@ -99,9 +99,9 @@ def test_maps_that_do_not_fit_are_refused() -> None:
     one, broken = maps(2, 0), maps(2, 0)
     broken[0, 0, 0] = np.nan
     for why, compare in (
-        ("over 6 and 5 keys", lambda: divergence(one, one[..., :5])),
+        ("rows have 6 and 5 keys", lambda: divergence(one, one[..., :5])),
         ("expected", lambda: similarity(one, one[:, :3])),
-        ("not numbers", lambda: divergence(broken, one)),
+        ("NaN values", lambda: divergence(broken, one)),
         ("negative", lambda: divergence(-one, one)),
         ("finite", lambda: assign(np.array([[np.inf, 0.0]]))),
     ):

@@ -427,7 +427,7 @@ def test_sentences_that_cannot_be_read_are_left_out(tiny_translator: Translator)
     ((_, alone, reliability),) = importance(few, short, wanted=["removal"])
     assert 0 < len(short) < len(ENGLISH) and noisy == reliability
     np.testing.assert_array_equal(mixed["cross"], alone["cross"])
-    with pytest.raises(InputError, match="none of these sentences"):
+    with pytest.raises(InputError, match="cannot read any of these sentences"):
         list(importance(few, ["", " "]))
 
 

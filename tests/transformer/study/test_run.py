@@ -149,7 +149,7 @@ def test_blank_texts_are_left_out(
     monkeypatch.setattr(run, "open_tracer", lambda ref, device: Blank(corpus, heads))
     monkeypatch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, heads), "itself"))
     (tmp_path / "a.txt").write_text("a\na\n")
-    with pytest.raises(InputError, match="planted can read none of the sentences"):
+    with pytest.raises(InputError, match="planted cannot read any of the sentences"):
         study(tmp_path, tmp_path / "a.txt", tmp_path / "none")
     found = Study.load(study(tmp_path, corpus, tmp_path / "out", sentences=30))
     assert found.n_skipped == 1 and all(each.target for each in found.sentences)
