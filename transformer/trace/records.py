@@ -34,7 +34,7 @@ class Trace:
     encoder_self: Floats  # [Le, H, S, S]
     decoder_self: Floats  # [Ld, H, T, T]
     cross: Floats  # [Ld, H, T, S]
-    log_probs: Floats  # [T], of the predicted tokens
+    log_probs: Floats  # [T], of the predicted tokens, as the search counts them
     top_ids: Ints  # [T, K], most probable next tokens, best first
     top_log_probs: Floats  # [T, K]
     top_tokens: tuple[tuple[str, ...], ...]  # [T][K], their pieces
@@ -60,22 +60,6 @@ class Trace:
     def n_words(self) -> int:
         """Number of predicted tokens without `</s>`."""
         return max(len(self.predicted_tokens) - (self.complete or self.forced_end), 0)
-
-    @property
-    def search_counts(self) -> tuple[int, ...]:
-        """Steps whose `log_probs` are the search's and differ from the model's.
-
-        A forced token costs a search nothing, and penalties change the values of others;
-        `top_log_probs` are always the model's.
-        """
-        steps = []
-        for t, (log_prob, tops) in enumerate(zip(self.log_probs, self.top_log_probs, strict=False)):
-            same = tops[self.top_ids[t] == self.predicted_ids[t]]
-            # A token outside the listed ones is less probable than all of them.
-            above = not len(same) and len(tops) and log_prob > tops.min()
-            if above or (abs(log_prob - same) > 1e-4).any():
-                steps.append(t)
-        return tuple(steps)
 
     @property
     def translation(self) -> Translation:
