@@ -1,5 +1,3 @@
-"""The Compare page: both sides are right, and it says what cannot be compared, and why."""
-
 import json
 import re
 import shutil
@@ -38,7 +36,7 @@ pytestmark = pytest.mark.timeout(600)
 def root(
     random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """Two equal models, one of other depths and heads, one whose weights are no numbers."""
+    """Two equal models, one with other depths and heads, one with NaN weights."""
     found = tmp_path_factory.mktemp("compare")
     for name in ("alpha", "beta", "nan"):
         shutil.copytree(random_checkpoints / "alpha", found / name)
@@ -280,7 +278,7 @@ PLACE = {
 
 
 def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
-    """Return a message without the keys that may differ between a page and Compare."""
+    """Return a message without keys that differ between a page and Compare."""
     header, body = message
     kept = {name: value for name, value in header.items() if name not in PLACE}
     if isinstance(kept.get("choice"), dict):

@@ -1,5 +1,3 @@
-"""The page of roles: the table, one head, its sentences, importance, and studies on the server."""
-
 from __future__ import annotations
 
 import re
@@ -40,7 +38,6 @@ from ui.work.studies import studies as studies_listed
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """A folder with a model that was studied, at two moments of its training too."""
     root = tmp_path_factory.mktemp("studied")
     shutil.copytree(tiny_checkpoint, root / "alpha")
     write_snapshots(root / "alpha")

@@ -1,5 +1,3 @@
-"""Compare: the other side, what both know, matching heads, and what differs between the two."""
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +117,6 @@ def setup(
     tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Setup:  # fmt: skip
-    """Two models of unequal depths and head counts, and few sentences."""
     save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
     left, right = (

@@ -1,5 +1,3 @@
-"""Families of the `transformers` library against its own results; untrusted folders of it."""
-
 import copy
 import itertools
 import json
@@ -105,7 +103,7 @@ def assert_maps(trace: Trace, **expected: Any) -> None:
 
 
 def assert_predictions(trace: Trace, logits: torch.Tensor) -> None:
-    """Compare log-probabilities of a target, alternatives and entropy with logits, [T, V]."""
+    """Compare log-probabilities of a target, alternatives and entropy with logits [T, V]."""
     every = torch.log_softmax(logits.double(), -1).numpy()
     rows = np.arange(len(trace.predicted_ids))
     if trace.forced:
@@ -236,7 +234,7 @@ def test_a_text_predicts_each_of_its_tokens_and_one_more(writing: Pair) -> None:
 def test_an_end_that_is_no_token_is_ignored(
     made: dict[str, Pair], copied: Callable[[str], Path]
 ) -> None:
-    """A small GPT-2 keeps the ids of the large one's end, unless it is told others."""
+    """A small GPT-2 keeps the large model's end id by default."""
     folder = copied("gpt2")
     for name in ("config.json", "generation_config.json"):
         edit(name, eos_token_id=50256, bos_token_id=50256, pad_token_id=50256)(folder)
@@ -300,7 +298,7 @@ def test_what_every_trace_holds(pair: Pair, sentence: str) -> None:
 
 
 def test_a_text_is_cut_as_the_library_cuts_it(pair: Pair) -> None:
-    """Byte for byte as typed; only what is displayed is cleaned."""
+    """Only displayed text is normalised."""
     sides(pair)  # sets the languages
     for text in typed_texts(500):
         cut = pair.ours._text.cut(text, 10_000, **options(pair))
@@ -351,7 +349,6 @@ def test_unused_settings_are_said(copied: Callable[[str], Path], command: Comman
 def test_a_decoder_starts_where_the_librarys_does(
     translating: Pair, left_out: str, copied: Callable[[str], Path]
 ) -> None:
-    """The library's own order: decoder_start_token_id, bos_token_id; nothing is guessed."""
     if translating.name == "mbart":
         return  # it starts from the target language
     folder, decoding = copied(translating.name), "generation_config.json"
@@ -429,7 +426,7 @@ def test_numbers_beyond_the_search_are_brought_within_its_limits(
 
 
 def two_berts(bert: Pair, folder: Path, sizes: tuple[int, int] = (0, 0)) -> None:
-    """Write a model with an encoder and a decoder of BERT, whose vocabularies differ by `sizes`."""
+    """Write a BERT encoder and decoder whose vocabulary sizes differ by `sizes`."""
     as_decoder = {"is_decoder": True, "add_cross_attention": True, "num_hidden_layers": 2}
     encoder, decoder = (
         transformers.BertConfig.from_pretrained(bert.folder, vocab_size=len(bert.cut) + n, **more)
@@ -453,7 +450,6 @@ def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:
 def test_one_side_without_names(
     made: dict[str, Pair], sizes: tuple[int, int], tmp_path: Path
 ) -> None:
-    """Ids of a side without a table are named by their number, or the model is refused."""
     two_berts(made["bert"], tmp_path, sizes)
     if sizes[0]:
         reason = f"but the model's source vocabulary has {len(made['bert'].cut) + sizes[0]}"
@@ -598,7 +594,7 @@ def test_progress_can_stop(made: dict[str, Pair]) -> None:
 
 
 def test_sizes_without_the_library(copied: Callable[[str], Path]) -> None:
-    """Only numbers that make something large are refused."""
+    """Sizes are rejected only if they would allocate large tensors."""
     folder = copied("gpt2")
     edit(CONFIG, rope_theta=10**9, total_params=7 * 10**9, max_length=10**30)(folder)
     model = HuggingFaceModel.load(folder, "cpu")
@@ -629,7 +625,7 @@ def test_torch_files(copied: Callable[[str], Path], made: dict[str, Pair]) -> No
 
 
 def test_files_of_older_tokenizers(copied: Callable[[str], Path]) -> None:
-    """vocab.txt, and vocab.json with merges.txt, give what tokenizer.json does."""
+    """vocab.txt, and vocab.json with merges.txt, are equivalent to tokenizer.json."""
     for name in ("bert", "bart"):
         folder = copied(name)
         before = HuggingFaceModel.load(folder, "cpu").trace("The animal (it) was tired.")
@@ -732,7 +728,6 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
 
 
 def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
-    """And the caller's, in training and in half precision, stays as it is."""
     theirs, cut = copy.deepcopy(pair.theirs).bfloat16().train(), pair.cut
     spoken = getattr(cut, "src_lang", None)
     made = HuggingFaceModel.of(theirs.float(), cut, "cpu", name="mine")
