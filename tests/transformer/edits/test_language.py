@@ -1,5 +1,3 @@
-"""The language of edits; each edit, and many at once, against plain hooks."""
-
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -121,18 +119,18 @@ def test_any_text_is_an_edit_or_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), [
-    ("of cross.1", "begins with none of off, scale, mean, "),
-    ("off", "names no place, such as cross.3.5"),
-    ("off memory.1", "“memory” is not encoder or decoder or cross"),
-    ("off cross.0", "“cross.0” is no place"),
-    ("off cross.1.2 3", "“3” is too much"),
-    ("scale cross.1 4.5", "“4.5” is not a number from 0 to 4"),
-    ("shift positions 1.5", "is not a whole number from 1 to 1000"),
-    ("cut cross", "names neither a query such as q4 nor a key such as k2"),
-    ("cut cross q1 q2", "“q2” is not one query"),
-    ("skip cross.1", "“cross” is not encoder or decoder"),
-    ("no mask encoder", "“encoder” is not decoder"),
-    ("neuron decoder.1 0", "is no place such as decoder.2.713"),
+    ("of cross.1", "unknown verb; expected one of off, scale, mean, "),
+    ("off", "no place; expected one such as cross.3.5"),
+    ("off memory.1", "unknown place “memory”; expected encoder or decoder or cross"),
+    ("off cross.0", "invalid place “cross.0”"),
+    ("off cross.1.2 3", "unexpected “3”"),
+    ("scale cross.1 4.5", "“4.5”; expected a number from 0 to 4"),
+    ("shift positions 1.5", "expected an integer from 1 to 1000"),
+    ("cut cross", "no edge; expected a query such as q4 or a key such as k2"),
+    ("cut cross q1 q2", "invalid edge “q2”"),
+    ("skip cross.1", "unknown place “cross”; expected encoder or decoder"),
+    ("no mask encoder", "unknown place “encoder”; expected decoder"),
+    ("neuron decoder.1 0", "expected one such as decoder.2.713"),
     (["scale cross.1 0.5", "scale cross.1 2"], "set the same value"),
     ("; ".join(f"off cross.{n}" for n in range(1, 300)), "at most 256"),
 ])  # fmt: skip
@@ -218,8 +216,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 @st.composite
 def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
-    """Any edit that a model of this shape can take."""
-
     def place(where: str, most: int, least: int = 0) -> dict[str, int]:
         encoder = where == "encoder"
         layers = config.n_encoder_layers if encoder else config.n_decoder_layers
@@ -256,7 +252,7 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
 
 
 def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
-    """Several edits, without two values for one thing and what this model lacks."""
+    """Edits that fit this model, without conflicting values."""
     kept: tuple[Edit, ...] = ()
     for edit in draw(st.lists(an_edit(config), min_size=1, max_size=5)):
         try:
@@ -270,10 +266,7 @@ def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
 def plainly(
     other: Translator, original: Translator, src: Sequence[int], means: Means, settings: Any
 ) -> Found:
-    """Search with the original under hooks, everything read again at every step.
-
-    A search sees no later tokens, so `no mask` changes nothing in it.
-    """
+    """Search with hooks, reading each prefix again; `no mask` has no effect in a search."""
     request = other._request(settings["beam_size"], None, settings["options"])
     edits = [edit for edit in other.edits if edit.verb != "no mask"]
     steps = PlainSteps(original.model, [src], PlainEdits(original.model, edits, means))
