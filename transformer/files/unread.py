@@ -11,7 +11,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import Path
 
 from transformer.errors import CheckpointError
@@ -24,22 +23,20 @@ class Unread:
     """A format; any of its clues is enough."""
 
     holds: str  # content and remedy, as the rest of a sentence about the path
-    files: tuple[str, ...] = ()  # patterns of file names in a folder that all match
+    files: tuple[str, ...] = ()  # names in a folder, each some patterns that all match
     starts: tuple[bytes, ...] = ()  # first bytes of a file
-    texts: frozenset[str] = frozenset()  # keys of a torch file, or names in its archive
-    setting: tuple[str, str, tuple[str, ...]] | None = None  # a JSON file, a key, its values
+    texts: tuple[str, ...] = ()  # keys of a torch file or names in its archive, each several
+    setting: tuple[str, str, str] | None = None  # a JSON file, a key, its values
     always: bool = False  # also in a folder with weights that Headlight reads
     importer: str = ""  # the format that imports it, see `import`
 
 
-def _importable(title: str, name: str, *texts: str) -> Unread:
-    command = f"python -m transformer import {name} FILE --out PATH"
-    remedy = f"is a {title} checkpoint; import it first: {command}"
-    return Unread(remedy, texts=frozenset(texts), importer=name)
-
-
-_TENSORFLOW = "holds a TensorFlow model{}; open the PyTorch version, or convert it to safetensors"
-_AGAIN = "; fetch the file again"
+_NO_IMPORTER = "; it has no importer here: import a Marian, JoeyNMT or fairseq model instead"
+_IMPORT = "is a {0} checkpoint; import it first: python -m transformer import {1} FILE --out PATH"
+_SAVE = (
+    "holds {0} weights; save them with transformers 4 as safetensors, by "
+    "from_pretrained(DIR, {1}=True).save_pretrained(OUT), and open OUT"
+)
 
 FORMATS = (
     Unread(
@@ -51,94 +48,70 @@ FORMATS = (
         "holds a model in Marian's own format; convert it with transformers 4, python -m "
         "transformers.models.marian.convert_marian_to_pytorch --src DIR --dest OUT, which keeps "
         "the beam size of decoder.yml, and import OUT",
-        ("*.npz", "*decoder.yml"), always=True,
+        ("*.npz *decoder.yml",), always=True,
     ),
     Unread(
-        "holds a model in Marian's binary format, as in Firefox Translations, with compressed "
-        "weights; import the model that it was made from, or an OPUS-MT model for these languages",
-        ("model.*.bin*", "lex.*"), (b"\1\0\0\0\0\0\0\0",),
+        "holds a model in Marian's binary format, as in Firefox Translations; import the model "
+        "that it was made from, or an OPUS-MT model for these languages",
+        ("model.*.bin* lex.*",), (b"\1\0\0\0\0\0\0\0",),
     ),
     Unread(
         "holds SMaLL-100, an M2M100 with a tokenizer in Python code of its own, which is never "
         "run; open facebook/m2m100_418M instead",
-        setting=("tokenizer_config.json", "tokenizer_class", ("SMALL100Tokenizer",)), always=True,
+        setting=("tokenizer_config.json", "tokenizer_class", "SMALL100Tokenizer"), always=True,
     ),
     Unread(
         "holds a T5Gemma 2, whose decoder attends to its own tokens and the source in one softmax, "
         "so it has no separate maps; open a T5Gemma or T5 instead",
-        setting=("config.json", "model_type", ("t5gemma2",)), always=True,
+        setting=("config.json", "model_type", "t5gemma2"), always=True,
     ),
     Unread(
         "holds a ProphetNet, for which the transformers library returns scores before the softmax, "
         "which are no weights; open a BART or T5 instead",
-        setting=("config.json", "model_type", ("prophetnet", "xlm-prophetnet")), always=True,
+        setting=("config.json", "model_type", "prophetnet xlm-prophetnet"), always=True,
     ),
     Unread(
         "holds a CTranslate2 model, which has no attention by head; import the model that it was "
         "converted from",
-        ("model.bin", "*vocabulary.*"),
+        ("model.bin *vocabulary.*",),
         tuple(bytes([version, 0, 0, 0, 16, 0]) + b"TransformerSpec" for version in range(2, 16)),
     ),
-    Unread(
-        "holds TensorFlow weights; save them with transformers 4 as safetensors, by "
-        "from_pretrained(DIR, from_tf=True).save_pretrained(OUT), and open OUT",
-        ("tf_model.h5",),
-    ),
-    Unread(
-        "holds Flax weights; save them with transformers 4 as safetensors, by "
-        "from_pretrained(DIR, from_flax=True).save_pretrained(OUT), and open OUT",
-        ("*.msgpack",),
-    ),
+    Unread(_SAVE.format("TensorFlow", "from_tf"), ("tf_model.h5",)),
+    Unread(_SAVE.format("Flax", "from_flax"), ("*.msgpack",)),
     Unread(
         "holds a llama.cpp model (GGUF); open the folder that it was converted from",
         ("*.gguf",), (b"GGUF",),
     ),
     Unread("holds an ONNX model; open the folder that it was exported from", ("*.onnx",)),
-    Unread(_TENSORFLOW.format(" (SavedModel)"), ("saved_model.pb",)),
-    Unread(_TENSORFLOW.format(", as of Tensor2Tensor"), ("*.index", "*.data-?????-of-?????")),
-    Unread(_TENSORFLOW.format(" (Keras)"), ("*.keras",), (b"\x89HDF\r\n\x1a\n",)),
-    Unread(_TENSORFLOW.format(" (Keras)"), ("*.h5",), texts=frozenset({"model.weights.h5"})),
     Unread(
-        "holds a NeMo model; unpack it with tar and convert model_weights.ckpt to a format that "
-        "Headlight reads",
-        ("*.nemo",),
+        "holds a model of TensorFlow, Tensor2Tensor or Keras; open its PyTorch version, or convert "
+        "it to safetensors",
+        ("saved_model.pb", "*.index *.data-?????-of-?????", "*.keras", "*.h5"),
+        (b"\x89HDF\r\n\x1a\n",), ("model.weights.h5",),
     ),
-    Unread(
-        "holds an OpenNMT-py checkpoint; Headlight has no importer for it; import a Marian, "
-        "JoeyNMT or fairseq model instead",
-        texts=frozenset({"model", "generator", "opt"}),
-    ),
-    Unread(
-        "holds an Eole model; Headlight has no importer for it; import a Marian, JoeyNMT or "
-        "fairseq model instead",
-        ("model.00.safetensors",), always=True,
-    ),
-    Unread(
-        "holds a model of OpenNMT for Lua; Headlight has no importer for it; train it again, or "
-        "import another",
-        ("*.t7",),
-    ),
-    Unread(
-        "holds a Sockeye model; Headlight has no importer for it; import a Marian, JoeyNMT or "
-        "fairseq model instead",
-        ("params.*", "vocab.src.*"),
-    ),
+    Unread("holds a NeMo model; unpack it with tar, and convert its weights", ("*.nemo",)),
+    Unread(f"holds an OpenNMT-py checkpoint{_NO_IMPORTER}", texts=("model generator opt",)),
+    Unread(f"holds an Eole model{_NO_IMPORTER}", ("model.00.safetensors",), always=True),
+    Unread(f"holds an OpenNMT model for Lua{_NO_IMPORTER}", ("*.t7",)),
+    Unread(f"holds a Sockeye model{_NO_IMPORTER}", ("params.* vocab.src.*",)),
     Unread("holds a Moses model, which counts phrases and has no attention", ("moses.ini",)),
     Unread(
-        "is a TorchScript archive, a program in place of weights; save the model's state_dict or "
-        "open the folder that it was made from",
-        texts=frozenset({"constants.pkl", "code"}),
+        "is a TorchScript archive, a program in place of weights; open the folder that it was made "
+        "from, or save the model's state_dict",
+        texts=("constants.pkl code",),
     ),
-    _importable("JoeyNMT", "joeynmt", "model_state"),
-    _importable("fairseq", "fairseq", "model", "args", "extra_state"),
-    _importable("fairseq", "fairseq", "model", "cfg", "extra_state"),
+    Unread(_IMPORT.format("JoeyNMT", "joeynmt"), texts=("model_state",), importer="joeynmt"),
+    Unread(
+        _IMPORT.format("fairseq", "fairseq"),
+        texts=("model args extra_state", "model cfg extra_state"), importer="fairseq",
+    ),
     Unread(
         "is a pointer of Git LFS and not the file itself; fetch it with git lfs pull",
-        starts=(b"version https://git-lfs.github.com/spec/",), always=True,
+        starts=(b"version https://git-lfs.github.com/spec/",),
     ),
     Unread(
-        f"is a web page, such as an error, saved under the name of a model{_AGAIN}",
-        starts=(b"<!doctype html", b"<html"), always=True,
+        "is a web page, such as an error, saved under the name of a model; fetch the file again",
+        starts=(b"<!doctype html", b"<html"),
     ),
 )  # fmt: skip
 
@@ -162,13 +135,13 @@ def unread(path: Path, importer: str | None = None) -> str | None:
         if not folder and not path.is_file():
             return None
         place = path if folder else path.parent
-        names = [entry.name for entry in islice(os.scandir(place), _MOST_FILES)]
+        names = os.listdir(place)[:_MOST_FILES]
     except (OSError, ValueError):
         return None
     reads = any(fnmatchcase(name, pattern) for name in names for pattern in _READ)
     for row in FORMATS:
         fits = _has_files(row, names) or (row.setting and _is_set(place, row.setting))
-        named = folder or any(fnmatchcase(path.name, pattern) for pattern in row.files[:1])
+        named = folder or any(fnmatchcase(path.name, together.split()[0]) for together in row.files)
         if named and (row.always or not reads) and fits:
             return row.holds
     if not folder:
@@ -187,20 +160,20 @@ def listed(path: Path) -> bool:
         names = os.listdir(path) if path.is_dir() else [path.name]
     except (OSError, ValueError):
         return False
-    every = [row for row in FORMATS if row.files and (path.is_dir() or len(row.files) == 1)]
-    return path.suffix in _WEIGHTS or any(_has_files(row, names) for row in every)
+    return path.suffix in _WEIGHTS or any(_has_files(row, names) for row in FORMATS)
 
 
 def _has_files(row: Unread, names: Collection[str]) -> bool:
-    return bool(row.files) and all(
-        any(fnmatchcase(name, pattern) for name in names) for pattern in row.files
+    return any(
+        all(any(fnmatchcase(name, pattern) for name in names) for pattern in together.split())
+        for together in row.files
     )
 
 
-def _is_set(place: Path, setting: tuple[str, str, tuple[str, ...]]) -> bool:
+def _is_set(place: Path, setting: tuple[str, str, str]) -> bool:
     file, key, values = setting
     with suppress(CheckpointError):
-        return json_object(place / file).get(key) in values
+        return json_object(place / file).get(key) in values.split()
     return False
 
 
@@ -215,11 +188,12 @@ def _content(
     except CheckpointError:
         return None
     if not status.st_size and not folder:
-        return f"is empty{_AGAIN}"
+        return "is empty; fetch the file again"
     start = start.lstrip() if start.lstrip().startswith(b"<") else start
     for row in FORMATS:
         known = any(start.lower().startswith(first.lower()) for first in row.starts)
-        if (known or (row.texts and row.texts <= texts)) and not (importer and row.importer):
+        known = known or any(texts.issuperset(keys.split()) for keys in row.texts)
+        if known and not (importer and row.importer):
             return row.holds.replace("FILE", "DIR") if folder else row.holds
     if folder or importer:
         return None

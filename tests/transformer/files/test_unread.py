@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from tests.transformer.conftest import Command
+from tests.transformer.models.huggingface.models import make
 from transformer.errors import CheckpointError
 from transformer.files.unread import FORMATS, listed, unread
 from transformer.models.arrays.trace_file import load_arrays
@@ -91,7 +92,7 @@ def test_a_file_is_named_and_never_unpickled(kind: str, tmp_path: Path, command:
 FOLDERS = {
     "model.ende.intgemm.alphas.bin lex.50.50.ende.s2t.bin": "Firefox",
     "model.ckpt-9.index model.ckpt-9.data-00000-of-00001": "Tensor2Tensor",
-    "saved_model.pb": "SavedModel", "flax_model.msgpack": "from_flax=True", "m.keras": "Keras",
+    "saved_model.pb": "TensorFlow", "flax_model.msgpack": "from_flax=True", "m.keras": "Keras",
     "model.nemo": "NeMo", "model.t7": "Lua", "params.best vocab.src.0.json": "Sockeye",
     "moses.ini phrase-table": "Moses", "config.json model.00.safetensors": "Eole",
 }  # fmt: skip
@@ -124,6 +125,15 @@ def test_a_folder_is_named_by_content(
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     (tmp_path / file).write_bytes(data)
     with pytest.raises(CheckpointError, match=reason):
+        open_tracer(tmp_path)
+
+
+def test_a_tokenizer_in_code_of_its_own_is_named(tmp_path: Path) -> None:
+    make("t5", tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    (tmp_path / "tokenizer.json").unlink()
+    path.write_text('{"tokenizer_class": "OurTokenizer"}')
+    with pytest.raises(CheckpointError, match="OurTokenizer is not the library's"):
         open_tracer(tmp_path)
 
 
