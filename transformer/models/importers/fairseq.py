@@ -117,8 +117,6 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     layout, computed = layout_of(config), dict[str, Tensor]()
     for table, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
         if not settings.flag(f"{stack}_learned_pos"):  # this stack has sinusoids
-            even = config.d_model % 2 == 0
-            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
             computed[table] = sinusoids(config)
     names = {
         name: _aliases(name, settings, config) for name in layout.stored if name not in computed

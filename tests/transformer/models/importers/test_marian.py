@@ -242,6 +242,11 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
         pair.ours.translate(["the cat " * 90])
 
 
+def test_an_odd_width_has_one_more_sine_than_cosines(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies", d_model=21)
+    check_pass(opened_by_both(tmp_path))
+
+
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
