@@ -33,6 +33,7 @@ from tests.transformer.models.importers.reference import (
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
 from transformer.models.catalogue import inspect_entry
+from transformer.models.importers.fairseq import read_dictionary
 from transformer.models.importers.registry import FORMATS
 from transformer.positions import sinusoids
 from transformer.search.decoding import Decoding
@@ -67,6 +68,14 @@ def test_an_odd_width_of_fairseq_ends_in_a_column_of_zeros(tmp_path: Path, shape
     pair = make_pair(tmp_path, "fairseq", shape, **width)
     assert not sinusoids(pair.ours.config)[:, -1].any()
     check_pass(pair)
+
+
+def test_a_dictionary_may_overwrite_its_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "dict.txt"
+    path.write_text("cat 9\ndog 7\ncat 3 #fairseq:overwrite\n<pad> 1 #fairseq:overwrite\nend 1\n")
+    pieces = read_dictionary(path)
+    assert (pieces.index("cat"), pieces.index("<pad>"), len(pieces)) == (6, 1, 9)
+    assert pieces[4:] == ("<no piece 4>", "dog", "cat", "<no piece 7>", "end")
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:

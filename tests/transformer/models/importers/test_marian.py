@@ -184,6 +184,21 @@ def test_added_tokens_are_found_before_text_is_cut(tmp_path: Path, shape: str, h
     check_pass(pair)
 
 
+def test_added_tokens_beside_separate_vocabularies(tmp_path: Path) -> None:
+    """The library gives them ids after the source's, which may be pieces of the target."""
+    with_added(tmp_path / "theirs", "separate vocabularies", "added_tokens.json")
+    pair = opened_by_both(tmp_path)
+    target = json.loads((tmp_path / "theirs" / "target_vocab.json").read_text())
+    for text in ("the covid19 cat", "a New York<ent>dog", ">>fra<< the covid19", *typed_texts(20)):
+        ids = [*pair.ours.tokenize(text).ids, pair.ours.config.eos_id]
+        assert ids == pair.theirs.cut(text).input_ids, text
+    tables = pair.ours.tokenizer.pieces, pair.ours.tokenizer.target.pieces
+    assert "covid19" in tables[0] and all(
+        tables[1][index] == name for name, index in target.items()
+    )
+    check_pass(pair)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(tmp_path: Path, dtype: str) -> None:
     model = make_folder(tmp_path / "theirs", "tied, unequal depths").to(getattr(torch, dtype))
