@@ -11,6 +11,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.glossary import word_start
+from ui.core.layout import draw_text
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.view import View, said_next
@@ -47,7 +48,7 @@ def draw(side: Side) -> None:
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
-        st.text(shorten(" ".join(trace.source.split()), 140))
+        draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
@@ -58,7 +59,7 @@ def draw(side: Side) -> None:
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
-        st.text(text or "(an empty translation)")
+        draw_text(text or "(an empty translation)", view.spoken[1])
     draw_warnings(view, trace)
     if chosen == "steps":
         draw_steps(view, trace)

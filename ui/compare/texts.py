@@ -17,6 +17,7 @@ from ui.components.mount import show
 from ui.components.strip import strip_component
 from ui.core import url_state
 from ui.core.glossary import linked
+from ui.core.layout import draw_text
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound
@@ -173,7 +174,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     st.markdown(f"{side.lead}{_name(setup, side)}")
     if setup.by_place:
         _draw_source(side, text, other, one_line=False)
-    st.text(headline(trace) or "(empty)")
+    draw_text(headline(trace) or "(empty)", side.view.spoken[1])
     _draw_cut(trace)
     if not trace.predicted_tokens:
         st.caption("This model writes nothing; it only reads.")

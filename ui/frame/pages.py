@@ -14,6 +14,7 @@ from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
+from ui.core.layout import draw_text
 from ui.core.url_state import Param
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_explanation, filled
@@ -123,7 +124,7 @@ def draw_door(on: Page, view: View) -> None:
                 draw_explanation(explanation, *on.notes())
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
-            st.text(view.sentence)
+            draw_text(view.sentence, view.spoken[0])
 
 
 def _draw_toy() -> None:

@@ -23,6 +23,7 @@ from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
 from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
+from ui.core.layout import draw_text
 from ui.core.view import (
     CHECKPOINT,
     DEVICE,
@@ -153,7 +154,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
     with st.sidebar:
         if sentence is not None:
             st.caption("The sentence in this file")
-            st.text(shorten(sentence, 240) or "(without a text)")
+            draw_text(shorten(sentence, 240) or "(without a text)", "")
         _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
