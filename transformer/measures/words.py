@@ -12,12 +12,15 @@ Among decoder rows, "reading" has the word as input; "predicting", a row earlier
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
+from transformer.text.marks import START, decoded
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
@@ -26,32 +29,80 @@ Groups = tuple[tuple[int, ...], ...]
 
 #: The rule in one sentence, for the screen.
 WORD_RULE = (
-    "A word is a piece that starts with ▁ and the pieces after it, punctuation included; special "
-    "tokens stand alone. Weights are summed over the pieces of a key word and averaged over the "
-    "pieces of a query word, so every row still sums to 1."
+    "A word reaches from one space or line break to the next, punctuation included. In scripts "
+    "without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese), every character with its marks "
+    "is a word, or a whole piece. Special tokens stand alone. Weights are summed over the pieces "
+    "of a key word and averaged over the pieces of a query word, so every row still sums to 1."
 )
 
-_START = "\u2581"
-_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+#: All white space, no-break spaces and the zero-width space included.
+_SPACES = f"{START}\u200b{''.join(filter(str.isspace, map(chr, range(0x3001))))}"
+#: Categories of opening brackets and quotation marks, which belong to the word that follows.
+_OPENS = ("Ps", "Pi")
+#: Scripts without spaces between words, by the names of their characters.
+_SPACELESS = re.compile(
+    "CJK|IDEOGRAPHIC|HIRAGANA|(?:HALFWIDTH )?KATAKANA|BOPOMOFO|THAI|LAO|KHMER|MYANMAR"
+)
+#: Characters that no word ends after: vowels written before their consonant, signs that stack the
+#: next consonant below, and the zero-width joiner.
+_LEADING = frozenset("เแโใไເແໂໃໄ\u1039\u17d2\u200d")
 
 
-def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
+def word_groups(
+    tokens: Sequence[str], special: Collection[int] = (), *, only_spaces: bool = False
+) -> Groups:
     """Return the positions of each word's pieces, covering 0 to len(tokens) - 1 in order.
 
     Args:
-        tokens: pieces in order. `▁` starts a word; all other pieces, including bytes and unknown
-            pieces, continue the word before.
+        tokens: pieces in order. Words start at `▁` and other white space, and at characters of
+            scripts without spaces; white space at the end belongs to the last word.
         special: positions of `<s>`, `</s>` and padding, each a separate group.
+        only_spaces: do not split scripts without spaces.
     """
-    alone = frozenset(special)
+    alone, texts = frozenset(special), decoded(tokens)
+    follows = [False] * len(texts)  # True if the stretch up to the next special token has a word
+    for at in reversed(range(len(texts))):
+        more = at + 1 < len(texts) and at + 1 not in alone and follows[at + 1]
+        follows[at] = more or not _blank(texts[at])
     groups: list[list[int]] = []
-    for position, token in enumerate(tokens):
-        begins = token.startswith(_START) or position in alone or position - 1 in alone
-        if begins or not groups:
-            groups.append([position])
-        else:
-            groups[-1].append(position)
+    word = ""  # the text of the last group
+    for position, text in enumerate(texts):
+        begins = not groups or position in alone or position - 1 in alone
+        if not begins and text and follows[position] and not _blank(word):
+            begins = _blank(word[-1]) or _blank(text[0])
+            begins = begins or (not only_spaces and _parted(word, text[0]))
+        if begins:
+            groups.append([])
+            word = ""
+        groups[-1].append(position)
+        word += text
     return tuple(map(tuple, groups))
+
+
+def _blank(text: str) -> bool:
+    return not text.strip(_SPACES)
+
+
+def _parted(word: str, after: str) -> bool:
+    """Return True if one of the two characters has a script without spaces and a word begins."""
+    numbers = unicodedata.category(word[-1]) == unicodedata.category(after) == "Nd"
+    opens = unicodedata.category(word[-1]) in _OPENS or word[-1] in _LEADING
+    if opens or numbers or _extends(after):
+        return False
+    last = next((letter for letter in reversed(word) if not _extends(letter)), word[0])
+    return _is_spaceless(last) or _is_spaceless(after)
+
+
+@lru_cache(maxsize=16_384)
+def _is_spaceless(letter: str) -> bool:
+    return _SPACELESS.match(unicodedata.name(letter, "")) is not None
+
+
+def _extends(letter: str) -> bool:
+    """Return True for marks, repetition signs, joiners and closing punctuation."""
+    kind = unicodedata.category(letter)
+    closes = kind[0] == "P" and kind not in _OPENS
+    return closes or kind[0] == "M" or kind == "Lm" or letter in "\u200c\u200d"
 
 
 def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) -> Floats:
@@ -80,8 +131,9 @@ def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) 
 
 
 def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
-    """Return each group's text: its joined pieces, without `▁`, with bytes decoded."""
-    return tuple(_join([tokens[position] for position in group]) for group in groups)
+    """Return each group's text: its joined pieces, without outer spaces, with bytes decoded."""
+    joined = ("".join(decoded([tokens[position] for position in group])) for group in groups)
+    return tuple(text.strip(_SPACES) or text for text in joined)
 
 
 def predicted_words(predicted: Sequence[str], rows: Groups, end: bool = True) -> tuple[str, ...]:
@@ -129,20 +181,6 @@ def _starts(groups: Groups, length: int, axis: str) -> list[int]:
             f"{axis} groups must cover positions 0 to {length - 1} once each, in order"
         )
     return [group[0] for group in groups]
-
-
-def _join(pieces: Sequence[str]) -> str:
-    spelled = bytearray()
-    text = ""
-    for piece in (*pieces, ""):
-        byte = _BYTE.fullmatch(piece)
-        if byte is not None:
-            spelled.append(int(byte[1], 16))
-            continue
-        # Invalid UTF-8 decodes to U+FFFD.
-        text += spelled.decode("utf-8", errors="replace") + piece
-        spelled.clear()
-    return text.removeprefix(_START) or text
 
 
 Row = Literal["reading", "predicting"]

@@ -142,6 +142,7 @@ def search_request(
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         suppressed=tuple(sorted(never | unknown)),
+        suppressed_words=config.suppressed_words,
         excluded=excluded(config),
         forced_eos=config.forced_eos,
         n_best=1 if top_k is None and rule == PAPER else None,

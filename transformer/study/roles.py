@@ -27,7 +27,6 @@ Translations cut at the length limit count for the encoder only, since they usua
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ from transformer.measures.heads import pattern_mask
 from transformer.measures.words import group_labels, word_groups
 from transformer.study.corpus import Corpus, Sentence
 from transformer.study.records import Role
+from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Bools, Floats
 
@@ -50,7 +50,6 @@ from transformer.types import AttentionKind, Bools, Floats
 MIN_PAIRS, MAX_OFFSET = 50, 10
 #: Minimum keys for "diagonal", and minimum share of the maximum entropy for "diffuse".
 _DIAGONAL, _DIFFUSE = 8, 0.9
-_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 _TEXT = (
     Role("previous", "previous token"), Role("next", "next token"), Role("same", "itself"),
@@ -140,7 +139,8 @@ def aligned(
     positions: list[list[int]] = [[] for _ in sentence.words]
     start = next((at for at in range(len(tokens)) if at not in special), len(tokens))
     end = next((at for at in range(start, len(tokens)) if at in special), len(tokens))
-    begins = [at for at in range(start, end) if at == start or tokens[at].startswith("▁")]
+    groups = word_groups(tokens[start:end], only_spaces=True)
+    begins = [start + group[0] for group in groups]
     chunks: dict[int, list[int]] = defaultdict(list)
     for word, chunk in enumerate(sentence.chunks):
         chunks[chunk].append(word)
@@ -160,26 +160,11 @@ def aligned(
     return [tuple(places) for places in positions]
 
 
-def decoded(tokens: Sequence[str]) -> list[str]:
-    """Return tokens with each character at its first byte, and "" at its other bytes."""
-    texts = list(tokens)
-    bytes_ = {at: int(match[1], 16) for at, token in enumerate(tokens)
-              if (match := _BYTE.fullmatch(token))}  # fmt: skip
-    for at in bytes_:
-        if at - 1 not in bytes_:
-            end = next(end for end in range(at, len(tokens) + 1) if end not in bytes_)
-            run = bytes(bytes_[place] for place in range(at, end))
-            characters = iter(run.decode("utf-8", "replace"))
-            for place in range(at, end):
-                texts[place] = "" if 0x80 <= bytes_[place] < 0xC0 else next(characters, "")
-    return texts
-
-
 def _letters(text: str) -> str:
     """Return the characters that every tokenizer preserves."""
     plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
     return "".join(
-        letter for letter in plain if not unicodedata.combining(letter) and letter != " "
+        letter for letter in plain if not (unicodedata.combining(letter) or letter.isspace())
     )
 
 

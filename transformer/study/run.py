@@ -44,13 +44,13 @@ from transformer.study.records import (
 from transformer.study.roles import (
     Tally,
     annotated,
-    decoded,
     looks,
     rarest,
     roles_of,
     text_hits,
     words_of,
 )
+from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer

@@ -1,5 +1,3 @@
-"""The language of edits; each edit, and many at once, against plain hooks."""
-
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -218,8 +216,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 @st.composite
 def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
-    """Any edit that a model of this shape can take."""
-
     def place(where: str, most: int, least: int = 0) -> dict[str, int]:
         encoder = where == "encoder"
         layers = config.n_encoder_layers if encoder else config.n_decoder_layers
@@ -256,7 +252,7 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
 
 
 def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
-    """Several edits, without two values for one thing and what this model lacks."""
+    """Edits that fit this model, without conflicting values."""
     kept: tuple[Edit, ...] = ()
     for edit in draw(st.lists(an_edit(config), min_size=1, max_size=5)):
         try:
@@ -270,10 +266,7 @@ def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
 def plainly(
     other: Translator, original: Translator, src: Sequence[int], means: Means, settings: Any
 ) -> Found:
-    """Search with the original under hooks, everything read again at every step.
-
-    A search sees no later tokens, so `no mask` changes nothing in it.
-    """
+    """Search with hooks, reading each prefix again; `no mask` has no effect in a search."""
     request = other._request(settings["beam_size"], None, settings["options"])
     edits = [edit for edit in other.edits if edit.verb != "no mask"]
     steps = PlainSteps(original.model, [src], PlainEdits(original.model, edits, means))

@@ -1,5 +1,3 @@
-"""Corpora, studies of them as they are saved, the command, and the statistics of its report."""
-
 from __future__ import annotations
 
 import gzip
@@ -23,8 +21,9 @@ from transformer.study import corpus, records
 from transformer.study.corpus import Sentence, read, survey
 from transformer.study.page import markdown
 from transformer.study.records import Looks, Role, Study
-from transformer.study.roles import aligned, annotated, decoded
+from transformer.study.roles import aligned, annotated
 from transformer.study.statistics import bootstrap, paired_p
+from transformer.text.marks import decoded
 from transformer.trace.removals import Head
 from transformer.training.data import DataError
 
@@ -96,7 +95,7 @@ def test_tokens_are_found_in_words(tmp_path: Path) -> None:
     tokens = ["▁", "<0x28>", "or", "▁", *spelled, "▁no"]
     assert decoded(tokens) == ["▁", "(", "or", "▁", "漢", "", "", "字", "", "", ")", "▁no"]
     assert aligned(sentence, tokens, ()) == [(0, 1), (2,), (*range(3, 10),), (10,), (11,)]
-    assert decoded(["<0xE2>", "a", "<0x82>"]) == ["\ufffd", "a", ""]
+    assert decoded(["<0xE2>", "a", "<0x82>"]) == ["\ufffd", "a", "\ufffd"]
 
 
 def test_a_survey_counts_what_is_read(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""Downloads of figures: links, names and programs, and pages that open offline."""
-
 import ast
 import base64
 import hashlib
@@ -231,8 +229,6 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
 
 
 class Reader(HTMLParser):
-    """A page's elements, and the text outside scripts."""
-
     def __init__(self, data: bytes) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []

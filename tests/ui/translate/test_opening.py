@@ -1,5 +1,3 @@
-"""The Translate page's opening, its sentences, and the player's first step."""
-
 import dataclasses
 from collections.abc import Sequence
 

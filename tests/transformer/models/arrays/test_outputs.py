@@ -1,5 +1,3 @@
-"""Outputs of the `transformers` library, shown as they are returned."""
-
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +50,6 @@ def generated(model: Any, ids: Any, **settings: Any) -> Any:
 
 
 def forced(model: Any, ids: Any, tokens: Any) -> Trace:
-    """A pass over all tokens at once."""
     if model.config.is_encoder_decoder:
         more = {"decoder_input_ids": tokens[None]}
     else:
@@ -92,7 +89,6 @@ def test_joined_steps_are_maps_of_one_pass(models: dict[str, Any], name: str, se
 
 
 def test_beams_move_and_end(models: dict[str, Any]) -> None:
-    """The outputs above hold what joining must follow."""
     outputs = [generated(models[name], prompt(2), **SEARCHES["early ends"]) for name in WRITERS]
     rows = [output.beam_indices for output in outputs]
     assert any(len({*row.tolist()} - {-1}) > 1 for each in rows for row in each)

@@ -1,5 +1,3 @@
-"""Traces as arrays: ours are restored exactly, others' are read faithfully."""
-
 import dataclasses
 import math
 from pathlib import Path
