@@ -9,11 +9,10 @@ from ui.beam import panels
 from ui.beam.beside import BESIDE
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
-from ui.core.layout import draw_text
 from ui.core.loops import cut_notice, headline
 from ui.core.side import Side
 from ui.core.view import View
-from ui.core.widgets import choose_one
+from ui.core.widgets import choose_one, draw_text
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
 

@@ -11,11 +11,10 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.glossary import word_start
-from ui.core.layout import draw_text
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.view import View, said_next
-from ui.core.widgets import UNITS, units_control
+from ui.core.widgets import UNITS, draw_text, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to

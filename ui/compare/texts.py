@@ -17,10 +17,9 @@ from ui.components.mount import show
 from ui.components.strip import strip_component
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.layout import draw_text
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
-from ui.core.widgets import bound
+from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.steering import draw_why_link

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any, TypeVar, cast
 
 import streamlit as st
@@ -31,17 +30,6 @@ def section(title: str, text: str) -> DeltaGenerator:
     words, picture = st.columns([4, 9], gap="large")
     words.markdown(text)
     return picture.container()
-
-
-def draw_text(text: str, language: str, new: str = "") -> None:
-    """Show a model's text literally; browsers do not translate it.
-
-    Args:
-        language: for the `lang` attribute, see `View.spoken`.
-        new: what follows, in bold.
-    """
-    bold = f"<b>{escape(new)}</b>" if new else ""
-    st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
 
 
 def sized(chart: T) -> T:

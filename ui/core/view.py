@@ -155,16 +155,21 @@ class View:
     @property
     def spoken(self) -> tuple[str, str]:
         """Languages of sentence and translation for `lang` attributes, "" if unknown."""
-        reads, writes = languages_of_training(self.entry.whole, self.entry.metrics)
         model, stack = self.languages, self.entry.stack
+        reads, writes = languages_of_training(self.entry.whole, self.entry.metrics)
         if self.examples.kind == "letters":
             reads = writes = ""
         if stack and stack.task != "translate":
             writes = reads
-        source = nearest_code(model.sources, self.src_lang) or model.source or reads
-        typed = typed_tag(self.sentence).strip("><") if model.tagged else ""
-        target = typed or nearest_code(model.targets, self.tgt_lang) or model.target
-        return tag_of(source), tag_of(target or writes)
+        reads = model.source or reads
+        writes = model.target or writes
+        if self.src_lang:
+            reads = nearest_code(model.sources, self.src_lang) or reads
+        if self.tgt_lang:
+            writes = nearest_code(model.targets, self.tgt_lang) or writes
+        if model.tagged:
+            writes = typed_tag(self.sentence).strip("><") or writes
+        return tag_of(reads), tag_of(writes)
 
     @cached_property
     def request(self) -> Request:

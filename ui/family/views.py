@@ -19,9 +19,9 @@ from transformer.trace.records import Trace
 from ui.components.lens import Map
 from ui.core import url_state
 from ui.core.examples import title_of
-from ui.core.layout import current_theme, draw_chart, draw_map, draw_text
+from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
-from ui.core.widgets import choose_one, numbered, sets
+from ui.core.widgets import choose_one, draw_text, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
 from ui.family import exhibits
 from ui.family.choice import (

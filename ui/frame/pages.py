@@ -14,10 +14,9 @@ from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
-from ui.core.layout import draw_text
 from ui.core.url_state import Param
 from ui.core.view import View, current_entries
-from ui.core.widgets import draw_explanation, filled
+from ui.core.widgets import draw_explanation, draw_text, filled
 from ui.frame.page import (
     DOORS,
     Entry,

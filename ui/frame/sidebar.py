@@ -23,7 +23,6 @@ from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
 from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
-from ui.core.layout import draw_text
 from ui.core.view import (
     CHECKPOINT,
     DEVICE,
@@ -37,7 +36,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, fill, filled
+from ui.core.widgets import bound, draw_text, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
