@@ -377,7 +377,7 @@ def test_npz_is_exact_and_needs_no_pickle() -> None:
         np.testing.assert_array_equal(held["weights"], made.arrays["weights"])
         np.testing.assert_array_equal(held["file"], made.arrays["file"])
         assert (held["title"], held["caption"]) == (made.title, made.caption)
-        assert held["snippet"] == made.snippet
+        assert held["snippet"] == made.program
 
 
 PANEL = panel(2, 3)
