@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 pytest.importorskip("transformers")
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import trace_of
+from tests.pages.links import trace_of, view_of
 from tests.test_calls import check_program
 from tests.transformer.models.huggingface import models as huggingface_models
 from tests.transformer.models.huggingface.models import make_folder
@@ -95,6 +95,7 @@ def test_another_model_is_told_the_same_language_by_its_own_code(open_app: RunAp
     for name, codes in (("m2m100", ("de", "ar")), ("mbart", ("de_DE", "ar_AR"))):
         app.sidebar.selectbox(key="checkpoint_box").set_value(name).run()
         assert tuple(boxes(app).values()) == codes and not app.toast
+        assert view_of(app).spoken == ("de", "ar")
     app.sidebar.selectbox(key="tgt_lang_box").set_value("vi_VN").run()
     app.sidebar.selectbox(key="checkpoint_box").set_value("nllb").run()
     assert boxes(app)["tgt_lang_box"] == "deu_Latn"
@@ -112,7 +113,7 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     box.set_value("fra").run()
     other = trace_of(app)
     assert other.src_tokens == (">>fra<<", *plain.src_tokens[1:])
-    assert other.source == f">>fra<< {SENTENCE}"
+    assert other.source == f">>fra<< {SENTENCE}" and view_of(app).spoken[1] == "fr"
     # The box holds what was typed.
     assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
     assert app.query_params["sentence"] == SENTENCE
@@ -123,7 +124,7 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     app = open_app("tagged", tgt_lang="deu", sentence=f">>fra<< {SENTENCE}")
     box = app.sidebar.selectbox(key="tgt_lang_box")
     assert box.disabled and box.value == "deu"
-    assert trace_of(app).src_tokens == other.src_tokens
+    assert trace_of(app).src_tokens == other.src_tokens and view_of(app).spoken[1] == "fr"
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "Set by the tag in the sentence: `>>fra<<`" in captions
 

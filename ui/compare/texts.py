@@ -19,7 +19,7 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
-from ui.core.widgets import bound
+from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.steering import draw_why_link
@@ -170,7 +170,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     st.markdown(f"{side.lead}{_name(setup, side)}")
     if setup.by_place:
         _draw_source(side, text, other, one_line=False)
-    st.text(headline(trace) or "(empty)")
+    draw_text(headline(trace) or "(empty)", side.view.spoken[1])
     _draw_cut(trace)
     if not trace.predicted_tokens:
         st.caption("This model is an encoder and writes nothing.")

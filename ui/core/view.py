@@ -18,8 +18,8 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.examples import Examples, examples_for, title_of
-from ui.core.languages import Languages
+from ui.core.examples import Examples, examples_for, languages_of_training, title_of
+from ui.core.languages import Languages, nearest_code, tag_of, typed_tag
 from ui.core.url_state import Param
 
 #: Input box limit; models have their own limits in tokens.
@@ -153,6 +153,25 @@ class View:
     def examples(self) -> Examples:
         """Example sentences for the model."""
         return examples_for(self.checkpoint, self.entry.metrics)
+
+    @property
+    def spoken(self) -> tuple[str, str]:
+        """Languages of sentence and translation for `lang` attributes, "" if unknown."""
+        model, stack = self.languages, self.entry.stack
+        reads, writes = languages_of_training(self.entry.whole, self.entry.metrics)
+        if self.examples.kind == "letters":
+            reads = writes = ""
+        if stack and stack.task != "translate":
+            writes = reads
+        reads = model.source or reads
+        writes = model.target or writes
+        if self.src_lang:
+            reads = nearest_code(model.sources, self.src_lang) or reads
+        if self.tgt_lang:
+            writes = nearest_code(model.targets, self.tgt_lang) or writes
+        if model.tagged:
+            writes = typed_tag(self.sentence).strip("><") or writes
+        return tag_of(reads), tag_of(writes)
 
     @cached_property
     def request(self) -> Request:

@@ -16,7 +16,7 @@ from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
 from ui.core.url_state import Param
 from ui.core.view import View, current_entries
-from ui.core.widgets import draw_explanation, filled
+from ui.core.widgets import draw_explanation, draw_text, filled
 from ui.frame.page import (
     DOORS,
     Entry,
@@ -123,7 +123,7 @@ def draw_door(on: Page, view: View) -> None:
                 draw_explanation(explanation, *on.notes())
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
-            st.text(view.sentence)
+            draw_text(view.sentence, view.spoken[0])
 
 
 def _draw_toy() -> None:

@@ -36,7 +36,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, fill, filled
+from ui.core.widgets import bound, draw_text, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
@@ -153,7 +153,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
     with st.sidebar:
         if sentence is not None:
             st.caption("The sentence in this file")
-            st.text(shorten(sentence, 240) or "(without a text)")
+            draw_text(shorten(sentence, 240) or "(without a text)", "")
         _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
