@@ -13,6 +13,7 @@ from figures.compare import LETTERS
 from figures.labels import ARROW, code, count, show_token
 from transformer.measures.compare import not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
@@ -72,6 +73,7 @@ def labels(trace: Trace, side: str, units: str) -> tuple[str, ...]:
     tokens = trace.src_tokens if source else trace.tgt_tokens
     if units == "tokens":
         return tokens
+    tokens = unmarked(tokens)
     return group_labels(
         tokens, word_groups(tokens, trace.src_special if source else trace.tgt_special)
     )
