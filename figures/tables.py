@@ -75,7 +75,7 @@ def to_npz(exhibit: Exhibit) -> bytes:
     `snippet` are text; the arrays have their own names.
     """
     stored: dict[str, Any] = {
-        "title": exhibit.title, "caption": exhibit.legend, "snippet": exhibit.snippet,
+        "title": exhibit.title, "caption": exhibit.legend, "snippet": exhibit.program,
     }  # fmt: skip
     for number, part in enumerate(exhibit.parts, start=1):
         values, rows, columns = table(part)

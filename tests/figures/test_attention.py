@@ -1,5 +1,3 @@
-"""Maps, differences and charts: numbers are unchanged, text is no markup and grows alone."""
-
 import json
 from typing import Any
 
@@ -158,7 +156,6 @@ CHARTS = {
 
 
 def numbers(spec: Any, wanted: str, path: str = "") -> dict[str, float]:
-    """Return the numbers in a specification whose name ends so, by path."""
     if isinstance(spec, list):
         items: Any = enumerate(spec)
     elif isinstance(spec, dict):

@@ -1,5 +1,3 @@
-"""Token text is shown as it is; sentences on the search tree hold its numbers."""
-
 import re
 import string
 import unicodedata

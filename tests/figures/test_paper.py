@@ -1,5 +1,3 @@
-"""Figures as files: drawings for a paper, CSV and NPZ, and what none of them could hold."""
-
 import codecs
 import csv
 import dataclasses
@@ -36,7 +34,6 @@ _SIZES = pytest.mark.parametrize("preset", [PRESETS["one-column"], PRESETS["dark
 
 
 def svg_texts(svg: bytes) -> list[str]:
-    """Texts of an SVG, without the invisible marks around a right-to-left token."""
     root = ET.fromstring(svg)  # noqa: S314
     found = ("".join(each.itertext()) for each in root.iter() if each.tag.endswith("}text"))
     return [re.sub("[\u2068\u2069]", "", each) for each in found]
@@ -221,7 +218,6 @@ def test_equal_figures_are_equal_files_from_several_threads_at_once() -> None:
 
 @pytest.fixture
 def bundled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Only the fonts that come with matplotlib."""
     own = [font for font in fontManager.ttflist if font.fname.startswith(get_data_path())]
     monkeypatch.setattr(fontManager, "ttflist", own)
 
@@ -381,7 +377,7 @@ def test_npz_is_exact_and_needs_no_pickle() -> None:
         np.testing.assert_array_equal(held["weights"], made.arrays["weights"])
         np.testing.assert_array_equal(held["file"], made.arrays["file"])
         assert (held["title"], held["caption"]) == (made.title, made.caption)
-        assert held["snippet"] == made.snippet
+        assert held["snippet"] == made.program
 
 
 PANEL = panel(2, 3)

@@ -1,5 +1,3 @@
-"""The Attention page shows what the model did, and the link holds the view."""
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -24,7 +22,6 @@ from ui.work import desk
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator: Translator) -> Trace:
-    """The expected trace: the same sentence, searched the same way."""
     return tiny_translator.trace(CAT)
 
 

@@ -1,5 +1,3 @@
-"""Heads: several as one map, lines, patterns, pronouns; and measures from outside."""
-
 import dataclasses
 import math
 import sys
@@ -63,20 +61,14 @@ def test_every_cell_of_the_grid_is_combined(how: How, layer: int | None, head: i
     chosen = layers if head is None else layers[:, [head]]
     by_hand = chosen.mean(axis=(0, 1)) if how == "mean" else chosen.max(axis=(0, 1))
     np.testing.assert_allclose(wide[row, column], by_hand, atol=1e-6)
-    cells = [(i, j) for i, j in ALL if layer in (None, i) and head in (None, j)]
-    np.testing.assert_allclose(combine_chosen(MAPS, cells, how), by_hand, atol=1e-6)
 
 
 @settings(max_examples=40)
 @given(st.sets(st.sampled_from(ALL), min_size=1))
-def test_chosen_heads_lie_between_least_and_largest(chosen: set[tuple[int, int]]) -> None:
-    heads = sorted(chosen)
-    each = np.stack([MAPS[head] for head in heads])
-    mean, largest = combine_chosen(MAPS, heads), combine_chosen(MAPS, heads, "max")
-    np.testing.assert_allclose(mean.sum(axis=-1), 1, atol=1e-5)
-    assert (mean <= largest + 1e-6).all() and (mean >= each.min(axis=0) - 1e-6).all()
-    np.testing.assert_array_equal(largest, each.max(axis=0))
-    np.testing.assert_allclose(combine_chosen(MAPS, heads[::-1]), mean, atol=1e-7)
+def test_chosen_heads_are_combined(chosen: set[tuple[int, int]]) -> None:
+    maps = np.stack([MAPS[head] for head in chosen])
+    np.testing.assert_allclose(combine_chosen(MAPS, [*chosen]), maps.mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(combine_chosen(MAPS, [*chosen], "max"), maps.max(axis=0))
     with pytest.raises(ValueError, match="no heads"):
         combine_chosen(MAPS, [])
 
@@ -140,7 +132,6 @@ def test_neighbours_are_those_of_a_loop(pattern: Pattern) -> None:
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees a single key in every head, and no row its next token."""
     masked = pattern_mask("next", 5, 5, same=True, causal=True)
     assert pattern_share(TRACE.decoder_self, masked, causal=True) is None
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)

@@ -1,5 +1,3 @@
-"""Pieces: merged into words, cuts of a text, neighbours, and what a vocabulary holds."""
-
 import math
 from itertools import pairwise
 
@@ -43,7 +41,6 @@ tokens_and_specials = st.lists(st.sampled_from(PIECES), max_size=20).flatmap(
 
 @st.composite
 def groups_of(draw: st.DrawFn, length: int) -> Groups:
-    """A cut of 0, ..., length - 1 into contiguous groups."""
     begins = [True, *(draw(st.booleans()) for _ in range(length - 1))]
     starts = [position for position, begin in enumerate(begins) if begin]
     return tuple(
@@ -169,7 +166,7 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.sampled_from(SENTENCES), st.text(
 
 @pytest.fixture(scope="module")
 def tokenizers() -> dict[str, Tokenizer]:
-    """Of every kind; "spelling" is a unigram tokenizer with byte fallback."""
+    """Tokenizers of every kind; "spelling" is a unigram tokenizer with byte fallback."""
     return {
         "unigram": train_tokenizer(SENTENCES, 110),
         "spelling": train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True),

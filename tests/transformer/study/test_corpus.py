@@ -1,5 +1,3 @@
-"""Corpora, studies of them as they are saved, the command, and the statistics of its report."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,3 @@
-"""The tokenizer loses nothing silently; other tokenizers' pieces are in this project's spelling."""
-
 import io
 import re
 import unicodedata
@@ -63,7 +61,7 @@ def examples(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def without_spaces(text: str) -> str:
-    """Return the text as SentencePiece compares it: NFKC, without white space and space marks."""
+    """Normalise text as SentencePiece compares it: NFKC, without white space or `▁`."""
     text = unicodedata.normalize("NFKC", text.replace("▁", " "))
     return "".join(c for c in text if not c.isspace() and c not in "\u200c\u200d\ufeff")
 
@@ -167,7 +165,7 @@ def rewritten(piece: str, style: Style) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text as byte-level BPE writes it."""
+    """Return text in the byte-level BPE alphabet."""
     characters = {byte: character for character, byte in byte_characters().items()}
     return "".join(characters[byte] for byte in text.encode())
 

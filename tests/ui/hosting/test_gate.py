@@ -1,5 +1,3 @@
-"""Requests answered by the gate or passed on; pages and their base, policy and places."""
-
 import asyncio
 import base64
 import gzip
@@ -37,7 +35,7 @@ def get(
     path: str, kind: bytes = b"text/html", packed: bool = False, method: str = "GET",
     attached: bool = False, whole: bytes = PAGE,
 ) -> tuple[int, dict[bytes, bytes], bytes]:  # fmt: skip
-    """Return the answer to a request: that of the gate, or PAGE in two pieces from the app."""
+    """Return the gate's answer to a request, or PAGE in two parts from the app."""
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
