@@ -76,11 +76,12 @@ class SearchRequest:
         return sources, ids
 
     def check_lengths(
-        self, sources: Sequence[Source], targets: Sequence[Ids] | None = None
+        self, sources: Sequence[Source], targets: Sequence[Target] | None = None
     ) -> None:
         """Raise `InputError` for a source too short for the prefix, or an edit beyond them all."""
         most = max((len(source.ids) for source in sources), default=0)
-        steps = max(map(self.limit, sources) if targets is None else map(len, targets), default=0)
+        limits = map(self.limit, sources) if targets is None else (len(t.ids) for t in targets)
+        steps = max(limits, default=0)
         for edit in self.reader.edits if most else ():
             edit.check_tokens(most, steps)
 
