@@ -42,7 +42,7 @@ from transformer.measures.heads import pattern_mask
 from transformer.measures.words import group_labels, word_groups
 from transformer.study.corpus import Corpus, Sentence
 from transformer.study.records import Role
-from transformer.text.marks import decoded
+from transformer.text.marks import decoded, unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Bools, Floats
 
@@ -162,7 +162,7 @@ def aligned(
 
 def _letters(text: str) -> str:
     """Return the characters that every tokenizer preserves."""
-    plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
+    plain = unicodedata.normalize("NFKD", unmarked([text])[0].replace("▁", "")).casefold()
     return "".join(
         letter for letter in plain if not (unicodedata.combining(letter) or letter.isspace())
     )

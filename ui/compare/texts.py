@@ -11,6 +11,7 @@ import streamlit as st
 from figures.labels import code, plain, shorten, signed
 from transformer.measures.compare import not_shared, parting, total_log_prob
 from transformer.measures.words import Groups, group_labels, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow
 from ui.components.mount import show
@@ -51,8 +52,8 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
         token for at, token in enumerate(trace.src_tokens) if at not in trace.src_special
     )
     if unit == "word":
-        source = group_labels(source, word_groups(source))
-    words = group_labels(written, groups)
+        source = group_labels(unmarked(source), word_groups(source))
+    words = group_labels(unmarked(written), groups)
     return Text(words, log_probs, groups, total, len(predicted), unit, source)
 
 

@@ -115,12 +115,11 @@ TRACE = make_trace()
     (["▁", *(f"<0x{b:02X}>" for b in "漢字".encode()), "</s>"], range(1, 7), ["漢字"]),
     (["<0x3C>", "b", "<0x3E>", "b", "<0x3C>", "</s>"], (0, 2, 4), ["<", ">"]),
     (["<0xE6>", "a", "<0xC3>", "<0xB1>", "é", "</s>"], (0, 2, 3, 4), ["\ufffd", "ñ", "é"]),
-    (["▁<unk>", "a", "<unk>", "▁x", "</s>"], (0, 2, 3), ["<unk>", "x"]),
+    (["▁<unk>", "a", "▁⁇<unk>", "▁⁇x", "⁇y", "</s>"], (0, 2, 3, 4), ["<unk>", "x", "y"]),
     (["a", "</s>"], (), []),
 ])  # fmt: skip
 def test_unknown_pieces(tokens: list[str], unknown: tuple[int, ...], expected: list[str]) -> None:
-    other = dataclasses.replace(TRACE, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
-    assert unknown_pieces(other) == expected
+    assert unknown_pieces(tokens, unknown) == expected
 
 
 def test_a_source_longer_than_the_training_text_is_warned_of() -> None:

@@ -34,6 +34,7 @@ from transformer.models.huggingface.files import check_folder
 from transformer.models.huggingface.model import HuggingFaceModel
 from transformer.models.importers.settings import GENERATING
 from transformer.search.decoding import Decoding, default_decoding
+from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -487,17 +488,37 @@ def test_pieces_mark_the_start_of_words(made: dict[str, Pair]) -> None:
         trace = made[name].ours.trace("Two men, playing (a) guitar.", max_length=3)
         tokens = trace.src_tokens or trace.tgt_tokens
         special = trace.src_special if trace.src_tokens else trace.tgt_special
-        words = "".join(each for at, each in enumerate(tokens) if at not in special)
-        expected = re.escape("Two▁men,▁playing▁(a)▁guitar.")
-        for mark in (",", re.escape("("), re.escape(")")):
-            expected = expected.replace(mark, rf"({mark}|<unk>|\[UNK\])")
-        words = words.removeprefix("▁")
+        pieces = [each for at, each in enumerate(tokens) if at not in special]
+        words = "".join(unmarked(pieces)).removeprefix("▁")
         if name == "fsmt":  # where marks are words of their own
-            words = words.replace("▁<unk>▁a▁<unk>", "▁(a)").replace("▁<unk>", ",")
-            words = words.replace("▁.", ".").replace("▁,", ",")
-        assert re.fullmatch(expected, words), (name, words)
+            words = words.replace("▁(▁a▁)", "▁(a)").replace("▁.", ".").replace("▁,", ",")
+        assert words == "Two▁men,▁playing▁(a)▁guitar.", name
     tokens = made["gpt2"].ours.trace("Straße Ω 🎸").tgt_tokens
     assert "".join(tokens).startswith("Stra<0xC3><0x9F>e▁<0xCE><0xA9>▁<0xF0>")
+
+
+@pytest.mark.parametrize("name", ["t5", "m2m100", "nllb", "mbart", "llama", "bert", "marian"])
+def test_unknown_text_has_its_name(made: dict[str, Pair], name: str) -> None:
+    ours = made[name].ours
+    both = ours.family == "encoder_decoder"
+    trace = ours.trace("Two 🎸 men ☃☃", *(["A <i> 🎻 dog"] if both else []))
+    pieces = trace.src_tokens or trace.tgt_tokens
+    words = group_labels(pieces, word_groups(pieces, trace.src_special or trace.tgt_special))
+    assert {"Two", "⁇🎸", "⁇☃☃"} <= {*words} and not {"<unk>", "[UNK]"} & {*pieces}
+    if both:
+        assert trace.src_unknown == tuple(at for at, p in enumerate(pieces) if is_unknown(p))
+        assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
+        assert any(piece.endswith("⁇🎻") for piece in trace.predicted_tokens)
+
+
+def test_ids_without_a_piece_are_words(made: dict[str, Pair]) -> None:
+    for name in ("t5", "gpt2", "fsmt"):
+        text = made[name].ours._text
+        lost = max(text.sizes) + 7
+        first, second = text.cut("A dog", 10).ids[:2]
+        pieces = text.shown((first, lost))
+        assert group_labels(pieces, word_groups(pieces))[-1] == f"<{lost}>", name
+        assert text.shown((second,), lost) == text.shown((second,)), name
 
 
 def test_languages(made: dict[str, Pair]) -> None:
