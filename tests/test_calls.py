@@ -1,5 +1,3 @@
-"""Every figure is a call of `headlight`, and its program is that call."""
-
 import re
 import subprocess
 import sys

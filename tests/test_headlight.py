@@ -1,5 +1,3 @@
-"""`headlight.show` in a notebook, a page's program, and the examples of docs/notebook.md."""
-
 import html
 import re
 import subprocess
@@ -111,12 +109,11 @@ for module, *arguments in (["headlight", file, first],
 
 
 def without_font(page: bytes) -> bytes:
-    """Return a page without the font and the hash of its style."""
+    """Return a page without its font and its style's hash."""
     return re.sub(rb"@font-face {[^}]*}\n|style-src '[^']*'", b"", page)
 
 
 def test_pages_are_written_where_streamlit_is_not_installed(path: Path, tmp_path: Path) -> None:
-    """The same pages, but for the font, which Streamlit brings."""
     outs = [tmp_path / "first.html", tmp_path / "second.html"]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, path, *outs], cwd=ROOT, capture_output=True, text=True

@@ -1,5 +1,3 @@
-"""The app in a real browser: a sentence is typed, translated, and looked into."""
-
 import re
 from urllib.parse import quote
 
@@ -114,7 +112,6 @@ def check_first_screen(page: Page) -> None:
 
 
 def check_scrolling(text: Locator) -> None:
-    """There is something to scroll to, and the first line can be reached."""
     above, hidden = text.evaluate(
         """text => {
             text.scrollTop = 0;
@@ -224,10 +221,7 @@ SENTENCE = examples_for(WORDS).items[2].sentence
 
 
 def check_step(page: Page, trace: Trace, step: int) -> None:
-    """The lanes have weights below their tokens, but nothing under 0.05.
-
-    They are of head 2.3 of cross-attention; self-attention has no head in common with it.
-    """
+    """The lanes have weights above 0.05 below their tokens."""
     maps = {"Source": trace.cross[1, 2], "Target": trace.decoder_self.mean(axis=(0, 1))}
     for lane, weights in maps.items():
         written = page.get_by_role("list", name=f"{lane} tokens").locator(".weight")

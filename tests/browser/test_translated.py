@@ -1,5 +1,3 @@
-"""Every page after its text was put in other elements, as browsers do that translate pages."""
-
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext

@@ -39,7 +39,7 @@ class Compared:
     sources: tuple[Source, Source]  # sources of both traces
 
     def figure(
-        self, made: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
+        self, exhibit: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
     ) -> Exhibit:
         """Return a figure with a caption that describes A and B, and with its program.
 
@@ -51,8 +51,8 @@ class Compared:
         traced = "a" in signature(function).parameters
         program = of_two(self.sources, ("a", "b"), between, traced=traced)
         return replace(
-            made, caption=f"{self.about} {made.caption}",
-            snippet=program + call(made, function, choice),
+            exhibit, caption=f"{self.about} {exhibit.caption}",
+            snippet=program + call(exhibit, function, choice),
         )  # fmt: skip
 
     def of(self, function: Callable[..., Exhibit], traces: Traces, **choice: Any) -> Exhibit:

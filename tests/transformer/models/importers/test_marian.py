@@ -9,15 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.transformer.damage import INDEX, PARTS, edit, split
-from tests.transformer.models.huggingface.models import (
-    GERMAN,
-    SHAPES,
-    TAGS,
-    make_folder,
-    marian_model,
-    transformers,
-    typed_texts,
-)
+from tests.transformer.models.huggingface import models
 from tests.transformer.models.importers.reference import (
     ENGLISH,
     Pair,
@@ -46,8 +38,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 class Library:
     def __init__(self, folder: Path, model: Any = None) -> None:
-        self.model = model or marian_model(folder)
-        self.cut = transformers.MarianTokenizer.from_pretrained(folder)
+        self.model = model or models.marian_model(folder)
+        self.cut = models.transformers.MarianTokenizer.from_pretrained(folder)
 
     def __call__(self, src: Tensor, tgt_in: Tensor) -> Passed:
         found = self.model(
@@ -58,10 +50,10 @@ class Library:
         return Passed(found.encoder_last_hidden_state, found.logits, *map(torch.stack, maps))
 
 
-@pytest.fixture(scope="module", params=SHAPES)
+@pytest.fixture(scope="module", params=models.SHAPES)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("marian")
-    make_folder(folder / "theirs", request.param)
+    models.make_folder(folder / "theirs", request.param)
     return opened_by_both(folder)
 
 
@@ -114,7 +106,7 @@ def test_sentences_are_cut_alike(pair: Pair) -> None:
     for text in (
         *ENGLISH, "", "  a   cat ", "the caat 漢字 sat", ">>fra<< The cat sat.", ">>deu<<A dog",
         ">>xyz<< unknown tag", "a >>fra<< later", "▁the", "ﬁne ½ Å e\u0301", " >>fra<< a",
-        *typed_texts(500),
+        *models.typed_texts(500),
     ):  # fmt: skip
         cut = pair.ours.tokenize(text)
         assert [*cut.ids, eos] == pair.theirs.cut(text).input_ids
@@ -122,23 +114,23 @@ def test_sentences_are_cut_alike(pair: Pair) -> None:
         target = pair.ours.tokenizer.target.tokenize(text)
         if not text.startswith(">>"):
             assert [*target.ids, eos] == pair.theirs.cut(text_target=text).input_ids
-    for text in GERMAN:
+    for text in models.GERMAN:
         ids = pair.ours.tokenizer.target.encode(text)
         assert pair.ours.tokenizer.target.decode(ids) == pair.theirs.cut.decode(ids) == text
     # Special tokens typed as text are text here; Hugging Face obeys them.
     assert not {pad, eos} & {*pair.ours.tokenize("<pad> </s>x").ids}
-    tagged = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
-    assert tagged.pieces == (TAGS[1], *pair.ours.tokenize("The cat sat.").pieces)
-    assert pair.ours.tokenizer.id_to_piece(tagged.ids[0]) == TAGS[1]
+    tagged = pair.ours.tokenize(f"{models.TAGS[1]} The cat sat.")
+    assert tagged.pieces == (models.TAGS[1], *pair.ours.tokenize("The cat sat.").pieces)
+    assert pair.ours.tokenizer.id_to_piece(tagged.ids[0]) == models.TAGS[1]
 
 
-ADDED = ["covid19", "<ent>", "New York", TAGS[0]]
+ADDED = ["covid19", "<ent>", "New York", models.TAGS[0]]
 
 
 def with_added(folder: Path, shape: str, how: str) -> Any:
     """Store added tokens in a file, one special and one already in the vocabulary."""
-    model = make_folder(folder, shape)
-    cut = transformers.MarianTokenizer.from_pretrained(folder)
+    model = models.make_folder(folder, shape)
+    cut = models.transformers.MarianTokenizer.from_pretrained(folder)
     cut.add_tokens([ADDED[0], ADDED[2], ADDED[3]])
     cut.add_special_tokens({"additional_special_tokens": [ADDED[1]]})
     model.resize_token_embeddings(len(cut))
@@ -156,7 +148,7 @@ def with_added(folder: Path, shape: str, how: str) -> Any:
         (folder / how).write_text(json.dumps({"added_tokens": listed}))
     if how != path.name:
         path.write_text(json.dumps(settings))
-    return marian_model(folder)
+    return models.marian_model(folder)
 
 
 @pytest.mark.parametrize(("shape", "how"), [
@@ -170,7 +162,7 @@ def test_added_tokens_are_found_before_text_is_cut(tmp_path: Path, shape: str, h
     again = Translator.load(tmp_path / "ours", "cpu").tokenizer
     for text in (
         "the covid19 cat", "covid19", "a New York<ent>dog", "covid19>>deu<<New Yorkcovid19 ?",
-        ">>fra<< the covid19", "covid1 9", "<ent> >>fra<< a", *typed_texts(60),
+        ">>fra<< the covid19", "covid1 9", "<ent> >>fra<< a", *models.typed_texts(60),
     ):  # fmt: skip
         cut = pair.ours.tokenize(text)
         assert [*cut.ids, pair.ours.config.eos_id] == pair.theirs.cut(text).input_ids, text
@@ -201,7 +193,9 @@ def test_added_tokens_beside_separate_vocabularies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(tmp_path: Path, dtype: str) -> None:
-    model = make_folder(tmp_path / "theirs", "tied, unequal depths").to(getattr(torch, dtype))
+    model = models.make_folder(tmp_path / "theirs", "tied, unequal depths").to(
+        getattr(torch, dtype)
+    )
     model.save_pretrained(tmp_path / "theirs")
     pair = opened_by_both(tmp_path)
     assert pair.ours.config.positions == "sinusoidal"
@@ -213,7 +207,7 @@ def test_half_precision(tmp_path: Path, dtype: str) -> None:
 
 @pytest.mark.parametrize("ending", ["safetensors", "bin"])
 def test_several_files_hold_what_one_does(tmp_path: Path, ending: str) -> None:
-    make_folder(tmp_path / "theirs", "separate vocabularies")
+    models.make_folder(tmp_path / "theirs", "separate vocabularies")
     made = FORMATS["marian"]
     one = load_checkpoint(made.convert(tmp_path / "theirs", tmp_path / "one")).model.state_dict()
     split(ending)(tmp_path / "theirs")
@@ -244,7 +238,7 @@ TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", 
 def test_stored_sinusoids_are_computed_with_as_they_are(
     tmp_path: Path, shape: str, dtype: str, tables: tuple[str, ...], said: str
 ) -> None:
-    model = make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype))
+    model = models.make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype))
     state = model.state_dict()
     for name in set(TABLES) - set(tables):
         del state[name]
@@ -264,7 +258,7 @@ def test_an_odd_width_has_one_more_sine_than_cosines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
-    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     state = theirs.state_dict()
     for name in TABLES:
         state[name].normal_()
@@ -277,7 +271,7 @@ def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool)
 
 
 def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
-    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     path = tmp_path / "theirs" / "generation_config.json"
     settings = json.loads(path.read_text())
     pad = theirs.config.pad_token_id
@@ -334,7 +328,7 @@ def test_banned_words_and_negative_penalties_are_the_librarys(
 
 
 def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
-    make_folder(tmp_path / "theirs", "tied, unequal depths")
+    models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     settings = {"eos_token_id": [0, 5], "min_length": 0, "no_repeat_ngram_size": 2}
     edit("generation_config.json", **settings, repetition_penalty=1.0)(tmp_path / "theirs")
     FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
@@ -364,7 +358,7 @@ def test_a_bad_setting_is_listed_and_the_model_opens(name: str, value: Any, tmp_
     {"num_beams": 2, "length_penalty": 2.5, "early_stopping": "never"}, {"num_beams": 1}, {},
 ], ids=str)  # fmt: skip
 def test_a_models_own_decoding_is_the_default(own: dict[str, Any], tmp_path: Path) -> None:
-    theirs = make_folder(tmp_path / "theirs", "separate and untied")
+    theirs = models.make_folder(tmp_path / "theirs", "separate and untied")
     edit("generation_config.json", **own)(tmp_path / "theirs")
     ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
     card = (tmp_path / "ours" / "README.md").read_text()
@@ -384,7 +378,7 @@ def test_a_models_own_decoding_is_the_default(own: dict[str, Any], tmp_path: Pat
 
 def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
     """Embeddings may be padded to a round number, or a piece deleted."""
-    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     path = tmp_path / "theirs" / "vocab.json"
     ids = json.loads(path.read_text())
     path.write_text(json.dumps({piece: index for piece, index in ids.items() if index != 40}))
