@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ui.compare import matching, numbers
 from ui.frame.beside import Setup
 
 SENTENCE = "A dog runs."
+PREFIX = "translate English to German: "
 BOXES = ("src_lang_box", "tgt_lang_box")
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
@@ -29,6 +31,12 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
     for name in ("m2m100", "nllb", "mbart"):
         (root / name).mkdir()
         huggingface_models.EVERY[name](root / name)
+    (root / "t5").mkdir()
+    huggingface_models.EVERY["t5"](root / "t5")
+    config = root / "t5" / "config.json"
+    tasks = {"de": {"prefix": PREFIX}, "sum": {"prefix": "summarize: "}}
+    values = json.loads(config.read_text()) | {"task_specific_params": tasks}
+    config.write_text(json.dumps(values))
     theirs = root.parent / "languages-marian"
     make_folder(theirs, "separate vocabularies")
     FORMATS["marian"].convert(theirs, root / "tagged")
@@ -127,6 +135,23 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     assert trace_of(app).src_tokens == other.src_tokens and view_of(app).spoken[1] == "fr"
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "Set by the tag in the sentence: `>>fra<<`" in captions
+
+
+def test_a_task_prefix_is_a_choice_in_the_link(open_app: RunApp) -> None:
+    app = open_app("t5")
+    box = app.sidebar.selectbox(key="task_box")
+    assert box.value == "" and len(box.options) == 3 and box.options[0] == "No prefix"
+    assert trace_of(app).source == SENTENCE
+    assert any("trained with a task prefix" in each.value for each in app.sidebar.caption)
+    box.set_value("de").run()
+    assert trace_of(app).source == f"{PREFIX}{SENTENCE}" and app.query_params["task"] == "de"
+    assert not any("trained with a task" in each.value for each in app.sidebar.caption)
+    assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
+    app.sidebar.selectbox(key="checkpoint_box").set_value("alpha").run()
+    assert trace_of(app).source == SENTENCE and not app.exception
+    app = open_app("t5", task="no such", sentence=f"{PREFIX}{SENTENCE}")
+    assert app.sidebar.selectbox(key="task_box").value == ""
+    assert not any("trained with a task" in each.value for each in app.sidebar.caption)
 
 
 @pytest.mark.usefixtures("nothing_cached")

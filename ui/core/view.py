@@ -36,6 +36,8 @@ DEVICE: Param[str] = Param("device", str, "")
 SENTENCE: Param[str] = Param("sentence", url_state.text(MAX_CHARACTERS), "")
 SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
 TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
+#: A task whose prefix is put before the sentence, "" for none.
+TASK: Param[str] = Param("task", url_state.text(200), "")
 
 
 #: Largest values on offer, and the negative of the exponent; the search accepts more.
@@ -74,7 +76,7 @@ class Request:
 
     model: ModelRef
     device: str
-    sentence: str  # as the model reads it, with a language tag if there is one
+    sentence: str  # as the model reads it, with a language tag or prefix if chosen
     #: beam_size, alpha: search settings; defaults where they have no effect
     beam_size: int
     alpha: float
@@ -123,6 +125,7 @@ class View:
     src_lang: str = ""
     tgt_lang: str = ""
     languages: Languages = field(default_factory=Languages)  # of the model
+    task: str = ""  # key in the entry's `prefixes`; another model may lack it
 
     @property
     def checkpoint(self) -> str:
@@ -186,6 +189,8 @@ class View:
             sentence, src_lang, tgt_lang = self.languages.resolve(
                 self.sentence, self.src_lang, self.tgt_lang
             )
+        if self.task in self.entry.prefixes:
+            sentence = self.entry.prefixed(sentence, self.task)
         return Request(
             model=self.entry.ref,
             device=self.device,

@@ -29,6 +29,7 @@ from ui.core.view import (
     MAX_CHARACTERS,
     SENTENCE,
     SRC_LANG,
+    TASK,
     TGT_LANG,
     SearchChoice,
     View,
@@ -117,6 +118,8 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     with st.sidebar:
         if asks:
             _draw_sentence(about.examples)
+        if entry.prefixes:
+            _draw_task(entry, visible=asks)
         _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
         devices = available_devices()
@@ -143,6 +146,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         src_lang=url_state.get(SRC_LANG) if languages.sources else "",
         tgt_lang=url_state.get(TGT_LANG) if languages.targets else "",
         languages=languages,
+        task=url_state.get(TASK) if entry.prefixes else "",
     )
 
 
@@ -206,6 +210,23 @@ def _draw_sentence(examples: Examples) -> None:
         placeholder="Try an example", label_visibility="collapsed", on_change=_take_example,
         format_func=lambda sentence: shorten(sentence, 80),
     )  # fmt: skip
+
+
+def _draw_task(entry: Entry, *, visible: bool) -> None:
+    """Draw the choice of a task's prefix, and a note if the model reads none."""
+    if url_state.get(TASK) not in entry.prefixes:
+        url_state.put(TASK, "")
+    url_state.show(TASK)
+    if not visible:
+        return
+    task = st.selectbox(
+        "Task prefix", ["", *entry.prefixes],
+        help="The text before the sentence names the task. You can also type it yourself.",
+        format_func=lambda name: plain(shorten(entry.prefixes.get(name, "No prefix"), 60)),
+        **bound(TASK, key="task_box", then=_take_language),
+    )  # fmt: skip
+    if not task and (note := entry.lacks_prefix(url_state.get(SENTENCE))):
+        st.caption(f"{plain(note)}.")
 
 
 def _ask(sentence: str) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -746,6 +747,40 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
         assert "python -m transformer import marian" in refused, arguments
     assert "does not continue texts" in command("complete", "x", "--checkpoint", t5).refused
     assert "an encoder-decoder; `translate`" in command("show", tiny_checkpoint).refused
+
+
+def test_a_task_prefix_is_offered_and_never_added_silently(
+    made: dict[str, Pair], tmp_path: Path, command: Command
+) -> None:
+    folder, german = tmp_path / "t5", "translate English to German: "
+    shutil.copytree(made["t5"].folder, folder)
+    assert not inspect_entry(folder).prefixes
+    for file, more in (
+        ("config.json", {"prefix": "ask: ", "task_specific_params": {
+            "summary": {"prefix": "summarize: "}, "odd": 1, "none": {"prefix": " "}}}),
+        ("generation_config.json", {"task_specific_params": {"de": {"prefix": german}}}),
+    ):  # fmt: skip
+        values = json.loads((folder / file).read_text()) | more
+        (folder / file).write_text(json.dumps(values))
+    prefixes = inspect_entry(folder).prefixes
+    assert prefixes == {"default": "ask: ", "summary": "summarize: ", "de": german}
+    ours = HuggingFaceModel.load(folder, "cpu")
+    plain, prefixed = (ours.translate([text])[0].text for text in ("A dog.", f"{german}A dog."))
+    run = partial(command, "translate", "--checkpoint", folder)
+    note = f"This model was trained with a task prefix, such as “{german}”; see --prefix-text\n"
+    ran = run("A dog.", "A dog.")
+    assert ran.out == f"{plain}\n{plain}\n" and ran.err.count(note) == 1
+    for sentence, text, expected in (
+        ("A dog.", german.strip(), prefixed),
+        (f"{german}A dog.", "de", prefixed),
+        ("A dog.", "the ", ours.translate(["the A dog."])[0].text),
+    ):
+        ran = run(sentence, "--prefix-text", text)
+        assert ran.out == f"{expected}\n" and note not in ran.err
+    to = ("--src", "A dog.", "--out", tmp_path / "it.npz", "--checkpoint", folder)
+    assert command("trace", *to).err == note
+    assert not command("trace", *to, "--prefix-text", "de").err
+    assert load_arrays(tmp_path / "it.npz").source == f"{german}A dog."
 
 
 def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
