@@ -181,7 +181,12 @@ def test_added_tokens_beside_separate_vocabularies(tmp_path: Path) -> None:
     with_added(tmp_path / "theirs", "separate vocabularies", "added_tokens.json")
     pair = opened_by_both(tmp_path)
     target = json.loads((tmp_path / "theirs" / "target_vocab.json").read_text())
-    for text in ("the covid19 cat", "a New York<ent>dog", ">>fra<< the covid19", *typed_texts(20)):
+    for text in (
+        "the covid19 cat",
+        "a New York<ent>dog",
+        ">>fra<< the covid19",
+        *models.typed_texts(20),
+    ):
         ids = [*pair.ours.tokenize(text).ids, pair.ours.config.eos_id]
         assert ids == pair.theirs.cut(text).input_ids, text
     tables = pair.ours.tokenizer.pieces, pair.ours.tokenizer.target.pieces
@@ -252,7 +257,7 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
 
 
 def test_an_odd_width_has_one_more_sine_than_cosines(tmp_path: Path) -> None:
-    make_folder(tmp_path / "theirs", "separate vocabularies", d_model=21)
+    models.make_folder(tmp_path / "theirs", "separate vocabularies", d_model=21)
     check_pass(opened_by_both(tmp_path))
 
 
@@ -297,7 +302,7 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
 def test_banned_words_and_negative_penalties_are_the_librarys(
     seed: int, renormalise: bool, tmp_path: Path
 ) -> None:
-    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths", seed)
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths", seed)
     pad, eos = theirs.config.pad_token_id, theirs.config.eos_token_id
     theirs.final_logits_bias[0, eos] = 1.0  # for longer translations
     theirs.save_pretrained(tmp_path / "theirs")
@@ -341,7 +346,7 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["x", {"a": 1}, [["x"]], -7, 1e300, 10**12, True, [], None])
 @pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
 def test_a_bad_setting_is_listed_and_the_model_opens(name: str, value: Any, tmp_path: Path) -> None:
-    make_folder(tmp_path / "theirs", "separate vocabularies")
+    models.make_folder(tmp_path / "theirs", "separate vocabularies")
     if name == "config.json":
         (tmp_path / "theirs" / "generation_config.json").unlink()
     edit(name, **dict.fromkeys(GENERATING, value))(tmp_path / "theirs")
