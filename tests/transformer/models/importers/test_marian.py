@@ -302,7 +302,7 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
 def test_banned_words_and_negative_penalties_are_the_librarys(
     seed: int, renormalise: bool, tmp_path: Path
 ) -> None:
-    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths", seed)
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths", seed)
     pad, eos = theirs.config.pad_token_id, theirs.config.eos_token_id
     theirs.final_logits_bias[0, eos] = 1.0  # for longer translations
     theirs.save_pretrained(tmp_path / "theirs")
@@ -346,7 +346,7 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["x", {"a": 1}, [["x"]], -7, 1e300, 10**12, True, [], None])
 @pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
 def test_a_bad_setting_is_listed_and_the_model_opens(name: str, value: Any, tmp_path: Path) -> None:
-    make_folder(tmp_path / "theirs", "separate vocabularies")
+    models.make_folder(tmp_path / "theirs", "separate vocabularies")
     if name == "config.json":
         (tmp_path / "theirs" / "generation_config.json").unlink()
     edit(name, **dict.fromkeys(GENERATING, value))(tmp_path / "theirs")
