@@ -138,8 +138,8 @@ def test_a_figure_saves_itself(ending: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [({"layer": 7}, "layer 7 is not a whole number from 0 to 1"), ({"head": -1}, "head -1"),
-     ({"heads": ((0, 9),)}, "head 9"), ({"kind": "self"}, "'self' is none of .*: encoder_self"),
-     ({"kind": "decoder_self"}, "'decoder_self' is none of")],
+     ({"heads": ((0, 9),)}, "head 9"), ({"kind": "self"}, "'self' is not one of .*encoder_self"),
+     ({"kind": "decoder_self"}, "'decoder_self' is not one of the trace's: encoder_self")],
 )  # fmt: skip
 def test_a_head_that_is_not_there_is_no_figure(given: dict[str, Any], said: str) -> None:
     maps = np.full((2, 3, 4, 4), 0.25, np.float32)

@@ -14,11 +14,13 @@ from transformer.config import (
     PositionKind,
     PositionLayout,
 )
+from transformer.types import literals
 
 #: Relative positions do not distinguish distances from here on.
 FURTHEST = 128
 
 
+@literals
 def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> Tensor:
     """Return the d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
 
@@ -38,6 +40,7 @@ def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> T
     return torch.exp(-math.log(10_000.0) * exponents)
 
 
+@literals
 def sinusoidal(
     n_positions: int, d_model: int, *, start: int = 0, layout: PositionLayout = "interleaved",
     frequencies: PositionFrequencies = "paper",
@@ -69,12 +72,14 @@ def sinusoidal(
     return table.to(torch.float32)
 
 
+@literals
 def pair_columns(d_model: int, layout: PositionLayout) -> Tensor:
     """Return the columns of each pair's sine and cosine: [d_model / 2, 2], int64."""
     columns = torch.arange(d_model)
     return columns.view(2, -1).T if layout == "concatenated" else columns.view(-1, 2)
 
 
+@literals
 def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved") -> Tensor:
     """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos (section 3.5, last paragraph).
 

@@ -22,9 +22,10 @@ import numpy as np
 
 from transformer.text.marks import START, decoded, unmarked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Ints
+from transformer.types import AttentionKind, Floats, Ints, literals
 
 #: Contiguous positions of each word, in order, covering an axis.
+Units = Literal["tokens", "words"]
 Groups = tuple[tuple[int, ...], ...]
 
 #: The rule in one sentence, for the screen.
@@ -161,6 +162,7 @@ class WordMaps:
     key_groups: Groups
 
 
+@literals
 def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
     """Return word maps for one kind of attention; special tokens are separate words."""
     queries, keys = trace.axis_tokens(kind)

@@ -9,6 +9,8 @@ from functools import cache
 from itertools import cycle
 from typing import Literal
 
+from transformer.types import literals
+
 #: Styles of marking word starts; `MARKS` has the styles that pieces reveal. "raw_bytes" pieces are
 #: bytes (ByT5); "plain" pieces are unmarked words.
 Style = Literal[
@@ -71,6 +73,7 @@ def byte_characters() -> dict[str, int]:
     return {chr(b): b for b in shown} | {chr(0x100 + n): b for n, b in enumerate(hidden)}
 
 
+@literals
 def marked(
     pieces: Sequence[str], style: Style, *, special: Collection[int] = (),
     starts: Sequence[bool] | None = None, after: str | None = None,

@@ -13,6 +13,7 @@ from figures.labels import numbered, row_labels
 from transformer.measures.heads import Head
 from transformer.measures.words import source_block
 from transformer.models.one_stack.tracer import Guesses, StackModel
+from transformer.search.inputs import checked_whole
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -95,6 +96,9 @@ def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...],
 
     For a single-stack model, these are the source columns of its map.
     """
+    maps = trace.cross if trace.cross.size else trace.decoder_self
+    checked_whole("layer", layer, len(maps) - 1, 0)
+    checked_whole("head", head, maps.shape[1] - 1, 0)
     if trace.cross.size:
         rows = row_labels(trace.tgt_tokens, trace.predicted_tokens)
         return trace.cross[layer, head], rows, trace.src_tokens

@@ -21,7 +21,7 @@ from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
 from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Report, map_sizes
+from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
 
 #: Largest deviation of a row's sum from 1.
 ROW_TOLERANCE = 1e-3
@@ -49,6 +49,7 @@ class PassOutput:
     logits: Tensor | None  # [T, V] on the model's device, or None without a decoder
 
 
+@literals
 def run(
     model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
 ) -> PassOutput:
