@@ -80,7 +80,11 @@ def menu(on: Page) -> dict[str, StreamlitPage]:
         (on if door == opened else next(iter(entries_of(door).values()))[0]).path: door
         for door in DOORS
     }
-    return {page.path: copy(streamlit_page(page, doors.get(page.path, ""))) for page in all_pages()}
+    last = len(DOORS)
+    ordered = sorted(
+        all_pages(), key=lambda page: DOORS.index(doors[page.path]) if page.path in doors else last
+    )
+    return {page.path: copy(streamlit_page(page, doors.get(page.path, ""))) for page in ordered}
 
 
 def place_of(on: Page) -> tuple[str, str, Entry | None]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import one_stop, plain
 from transformer.config import ModelConfig
 from transformer.trace import position_vectors
 from ui.core import url_state
@@ -313,7 +313,7 @@ def _draw_question(here: TourStop, question: Question) -> None:
     else:
         yours = plain(question.options[guess - 1])
         verdict = f":material/close: Your answer: “{yours}”. Right answer: {right}."
-    st.markdown(f"{verdict} {_glossed(question.because)}")
+    st.markdown(f"{one_stop(verdict)} {_glossed(question.because)}")
 
 
 def _glossed(text: str) -> str:

@@ -93,7 +93,10 @@ def doubts(view: View, trace: Trace) -> list[str]:
                     "is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
         reasons.append(f"The model does not know {count}: {named}{more}.")
-    elif not reasons[0] and not view.sampling and everyday(view.entry.metrics):
+    elif (  # measured on finished models
+        not (reasons[0] or view.sampling) and view.entry.updates is None
+        and everyday(view.entry.metrics)
+    ):  # fmt: skip
         reasons.append(uncertainty(trace))
     if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
         reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
