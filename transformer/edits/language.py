@@ -174,6 +174,15 @@ class Edit:
         if self.index is not None and self.index >= n:
             self._refuse(f"{self.where} layers have {what} 1 to {n}")
 
+    def check_tokens(self, n_source: int, n_target: int) -> None:
+        """Raise `InputError` for a query or key that a sentence and its translation lack."""
+        for name, at, of_source in (
+            ("q", self.query, self.where == "encoder"), ("k", self.key, self.where != "decoder"),
+        ):  # fmt: skip
+            n, text = (n_source, "source") if of_source else (n_target, "translation")
+            if at is not None and at >= n:
+                self._refuse(f"{name}{at + 1} is beyond the {text}, {name}1 to {name}{n}")
+
     def _refuse(self, reason: str) -> NoReturn:
         raise InputError(f"edit “{self}”: {reason}")
 

@@ -82,13 +82,9 @@ NOTES: dict[Measure, str] = {
 
 
 def importance(
-    tracer: Model,
-    sentences: Sequence[str],
-    references: Sequence[str] = (),
-    *,
-    wanted: Sequence[Measure] = MEASURES,
-    report: Report | None = None,
-) -> Iterator[tuple[Measure, ByKind, float]]:
+    tracer: Model, sentences: Sequence[str], references: Sequence[str] = (), *,
+    wanted: Sequence[Measure] = MEASURES, report: Report | None = None,
+) -> Iterator[tuple[Measure, ByKind, float]]:  # fmt: skip
     """Yield measures of head importance, values and reliability.
 
     Args:
@@ -149,14 +145,9 @@ def _means(parts: Sequence[Bools], sums: tuple[Reals, Reals]) -> Reals:
 
 
 def whole_study(
-    ref: ModelRef,
-    corpus: Path | None,
-    report: Report,
-    out: Path | None = None,
-    *,
-    device: str = "cpu",
-    **options: Any,
-) -> Path:
+    ref: ModelRef, corpus: Path | None, report: Report, out: Path | None = None, *,
+    device: str = "cpu", **options: Any,
+) -> Path:  # fmt: skip
     """Study a model over a corpus, measure head importance, and return the folder.
 
     Importance is measured on the typed sentences in English, German and French, and on stored
@@ -356,13 +347,9 @@ def _sharpness(
 
 
 def predicted(
-    model: Network,
-    text: Pair,
-    hooks: Hook | None = None,
-    *,
-    n_rows: int = 1,
+    model: Network, text: Pair, hooks: Hook | None = None, *, n_rows: int = 1,
     excluded: Sequence[int] = (),
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the log-probability of each predicted token in nats, [n_rows, T], or 0 for padding.
 
     Args: n_rows: copies of the text in the batch, for hooks that edit each copy differently.

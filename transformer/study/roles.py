@@ -316,16 +316,9 @@ class Tally:
         return cls(hits, pairs, random, blind, offsets)
 
     def add(
-        self,
-        document: int,
-        roles: Mapping[str, int],
-        trials: Sequence[tuple[str, int, int]],
-        words: Words,
-        keys: tuple[NDArray[np.int64], ...],
-        text: tuple[Hits, Hits],
-        *,
-        causal: bool,
-    ) -> None:
+        self, document: int, roles: Mapping[str, int], trials: Sequence[tuple[str, int, int]],
+        words: Words, keys: tuple[NDArray[np.int64], ...], text: tuple[Hits, Hits], *, causal: bool,
+    ) -> None:  # fmt: skip
         """Add one sentence.
 
         Args:
@@ -358,13 +351,9 @@ class Tally:
 
 
 def rarest(
-    sentence: Sentence,
-    words: Words,
-    keys: NDArray[np.int64],
-    counts: Mapping[str, int],
-    *,
+    sentence: Sentence, words: Words, keys: NDArray[np.int64], counts: Mapping[str, int], *,
     causal: bool,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[NDArray[np.int64], int]:  # fmt: skip
     """Count looks [N, n] at the rarest word in a sentence, from other words."""
     frequencies = [counts.get(word.casefold(), 0) if at else np.inf
              for word, at in zip(sentence.words, words.columns, strict=True)]  # fmt: skip

@@ -61,16 +61,10 @@ PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 
 
 def study(
-    path: str | Path | ModelRef,
-    corpus: Path | None = None,
-    out: Path | None = None,
-    *,
-    sentences: int | None = None,
-    examples: int | None = None,
-    second: Path | None = None,
-    device: str = "cpu",
-    progress: Report | None = None,
-) -> Path:
+    path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
+    sentences: int | None = None, examples: int | None = None, second: Path | None = None,
+    device: str = "cpu", progress: Report | None = None,
+) -> Path:  # fmt: skip
     """Study a model, or resume a stopped study.
 
     Args:
@@ -209,14 +203,9 @@ class _Reading:
         return arrays
 
     def _add(
-        self,
-        tally: Tally,
-        group: int,
-        sentence: Sentence,
-        kind: AttentionKind,
-        trace: Trace,
+        self, tally: Tally, group: int, sentence: Sentence, kind: AttentionKind, trace: Trace,
         other: Trace,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Count one sentence; return its query words, and each head's keys and weights."""
         words, causal = words_of(sentence, trace, kind), kind == "decoder_self"
         special = (

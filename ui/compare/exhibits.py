@@ -107,13 +107,10 @@ def maps_exhibit(traces: Traces, chosen: MapsChoice, compared: Compared) -> Exhi
 def difference_exhibit(both: Exhibit, panel: Panel, array: str, *views: Offline) -> Exhibit:
     """Add the difference between A's and B's arrays to the figure of both."""
     return replace(
-        both,
-        parts=(*both.parts, panel),
-        arrays={**both.arrays, "difference": panel.values},
+        both, parts=(*both.parts, panel), arrays={**both.arrays, "difference": panel.values},
         snippet=f"{both.snippet}difference = {array}_a - {array}_b\n",
-        offline=(*both.views, *views),
-        columns=both.columns + 1,
-    )
+        offline=(*both.views, *views), columns=both.columns + 1,
+    )  # fmt: skip
 
 
 def attention_differences(
@@ -166,11 +163,8 @@ def attention_evenness(
     return Exhibit(
         name=MapsChoice("entropies", (choice, choice)).stem,
         title=f"{KIND_NAMES[kind]}: evenness of each head",
-        caption=f"{_caption(choice)} {EVENNESS_RULE}",
-        parts=tuple(parts),
-        arrays=arrays,
-        columns=2,
-    )
+        caption=f"{_caption(choice)} {EVENNESS_RULE}", parts=tuple(parts), arrays=arrays, columns=2,
+    )  # fmt: skip
 
 
 def _lenses(

@@ -104,14 +104,10 @@ def difference_map(
     here, there = shown_map(left, choices[0]), shown_map(right, choices[1])
     name = here.name if here.name == there.name else f"{here.name} − {there.name}"
     return replace(
-        here,
-        weights=here.weights - there.weights,
-        query_tokens=_both(left.queries, right.queries),
-        key_tokens=_both(left.keys, right.keys),
-        name=f"A − B: {name}",
-        dimmed_keys=dimmed_columns(left, choices[0]),
-        signed=("B looks more", "A looks more"),
-    )
+        here, weights=here.weights - there.weights, query_tokens=_both(left.queries, right.queries),
+        key_tokens=_both(left.keys, right.keys), name=f"A − B: {name}",
+        dimmed_keys=dimmed_columns(left, choices[0]), signed=("B looks more", "A looks more"),
+    )  # fmt: skip
 
 
 def joined_choices(

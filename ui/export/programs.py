@@ -128,12 +128,9 @@ def header(source: Source, *imports: str, traced: bool = True) -> str:
 
 
 def of_two(
-    sources: tuple[Source, Source],
-    names: tuple[str, str],
-    between: str = "",
-    *,
+    sources: tuple[Source, Source], names: tuple[str, str], between: str = "", *,
     traced: bool = True,
-) -> str:
+) -> str:  # fmt: skip
     """Return the lines that open two models as `model_NAME` and make their traces as `NAME`.
 
     Args: between: lines to append.

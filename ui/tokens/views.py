@@ -117,18 +117,12 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
         for change in changes(typed, normal.replace("\u2581", " ").strip(" "))
     ))  # fmt: skip
     return Reading(
-        side=side,
-        typed=typed,
-        normal=normal,
-        pieces=pieces,
-        ids=ids,
+        side=side, typed=typed, normal=normal, pieces=pieces, ids=ids,
         texts=tuple(texts.get(i, "") for i in range(len(ids))),
-        unknown=tuple(i for i in plain if ids[i] in strange),
-        special=special,
-        changed=tuple(replaced[:_MOST_CHANGES]),
-        more_changes=max(0, len(replaced) - _MOST_CHANGES),
+        unknown=tuple(i for i in plain if ids[i] in strange), special=special,
+        changed=tuple(replaced[:_MOST_CHANGES]), more_changes=max(0, len(replaced) - _MOST_CHANGES),
         own_cut=tokenizer.encode(typed) == [ids[i] for i in plain],
-    )
+    )  # fmt: skip
 
 
 def read_trace(trace: Trace, side: TextSide) -> Reading:
@@ -255,17 +249,12 @@ def plane_of(model: Translator, trace: Trace, side: TextSide, n_background: int)
     others = stack_input(model.model, frequent, side).content if frequent else both[:0]
     return Plane(
         content=project(parts.content, axes),
-        entering=project(parts.content + parts.positions, axes),
-        axes=axes,
-        tokens=trace.src_tokens if source else trace.tgt_tokens,
-        ids=ids,
-        scale=parts.scale,
+        entering=project(parts.content + parts.positions, axes), axes=axes,
+        tokens=trace.src_tokens if source else trace.tgt_tokens, ids=ids, scale=parts.scale,
         content_norm=float(np.linalg.norm(parts.content, axis=1).mean()),
         position_norm=float(np.linalg.norm(parts.positions, axis=1).mean()),
-        background=project(others, axes),
-        background_ids=frequent,
-        note=stored_note(model.model),
-    )
+        background=project(others, axes), background_ids=frequent, note=stored_note(model.model),
+    )  # fmt: skip
 
 
 def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:

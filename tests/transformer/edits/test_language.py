@@ -31,6 +31,7 @@ from transformer.model import Transformer
 from transformer.search.beam import Found, search
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.removals import with_edits
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
 
@@ -251,12 +252,13 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
     return Edit(verb, where, **more)
 
 
-def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
-    """Edits that fit this model, without conflicting values."""
+def edits_of(draw: st.DrawFn, config: ModelConfig, *tokens: int) -> tuple[Edit, ...]:
+    """Edits that fit this model and these lengths, without conflicting values."""
     kept: tuple[Edit, ...] = ()
     for edit in draw(st.lists(an_edit(config), min_size=1, max_size=5)):
         try:
             edit.check(config)
+            edit.check_tokens(*tokens)
             kept = parse_edits([*kept, edit])
         except InputError:
             continue
@@ -321,7 +323,33 @@ def test_edited_models_are_hooked_ones(tiny_tokenizer: Tokenizer, data: st.DataO
     rows = st.lists(st.integers(4, 109), min_size=1, max_size=6)
     sources = data.draw(st.lists(rows, min_size=1, max_size=3))
     targets = [data.draw(rows) for _ in sources]
-    check(original, edits_of(data.draw, config), sources, targets, seed)
+    tokens = [max(map(len, texts)) + 1 for texts in (sources, targets)]
+    edits = edits_of(data.draw, config, tokens[0], min(5, tokens[1]))
+    check(original, edits, sources, targets, seed)
+
+
+@pytest.mark.parametrize(("edits", "reason"), [
+    ("cut cross k2; cut cross k99", "k99”: k99 is beyond the source, k1 to k5"),
+    ("cut encoder q6", "q6 is beyond the source, q1 to q5"),
+    ("cut decoder.1 q4 k1", "q4 is beyond the translation, q1 to q3"),
+    ("cut cross.1 q1; cut decoder k4", "k4 is beyond the translation, k1 to k3"),
+])  # fmt: skip
+def test_every_token_of_an_edit_is_in_a_sentence(
+    tiny_tokenizer: Tokenizer, edits: str, reason: str
+) -> None:
+    config = CONFIGS["a decoder of its own shape"].replace(vocab_size=110)
+    plain = Translator(random_model(config, 3), tiny_tokenizer, device="cpu")
+    source, target, own = [5, 9, 40, 7], [60, 8], plain.edited(edits)
+    for run in (
+        lambda: own.trace(source, target), lambda: own.score([source], [target]),
+        lambda: plain.translate([source], max_length=3, edits=edits),
+        lambda: plain.traces([[5], source], 2, max_length=3, edits=edits),
+        lambda: with_edits(plain.model, plain.trace(source, target), [edits]),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=reason):
+            run()
+    assert own.translate([[]])[0].text == ""
+    assert own.trace([*source, *[6] * 94], [*target, *[6] * 94]).src_ids
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

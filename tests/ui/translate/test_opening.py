@@ -17,7 +17,7 @@ from ui.translate.player import default_step
 from ui.translate.words import length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
-RIDDLE = Riddle("it", "German asks for the noun.", (
+RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
     Act("It was too tired.", *NOUNS, "das Tier", "es"),
     Act("It was too old.", *NOUNS, "das Tier", "es"),
     Act("The street was wide.", *NOUNS[::-1], "die Matte", "sie", KNOWN),
