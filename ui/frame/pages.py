@@ -15,7 +15,7 @@ from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
 from ui.core.url_state import Param
-from ui.core.view import View, current_entries
+from ui.core.view import CHECKPOINT, View, current_entries
 from ui.core.widgets import draw_explanation, filled
 from ui.frame.page import (
     DOORS,
@@ -34,6 +34,9 @@ from ui.platform.session import StreamlitPage
 from ui.work.desk import get_tracer
 
 _LOGO = Path(__file__).parent / "logo"
+
+#: Session key: the toy's name, and the model that it replaced.
+_BEFORE_TOY = "headlight_before_toy"
 
 
 def why_not(view: View, page: Page) -> str | None:
@@ -105,6 +108,7 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
 def draw_door(on: Page, view: View) -> None:
     """Draw the entries of the current door, the explanation, and on phones the sentence."""
     door, here, entry = place_of(on)
+    _draw_undo(view)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
         if door:
 
@@ -130,8 +134,19 @@ def draw_door(on: Page, view: View) -> None:
             st.text(view.sentence)
 
 
+def _draw_undo(view: View) -> None:
+    """Offer the model that the toy replaced, with its sentence."""
+    toy, before = st.session_state.get(_BEFORE_TOY, ("", ""))
+    if before and toy == view.checkpoint != before:
+        st.sidebar.button(
+            "Undo: back to the model before", icon=":material/undo:", type="tertiary",
+            key="undo_toy", on_click=use_checkpoint, args=(before,),
+        )  # fmt: skip
+
+
 def _draw_toy() -> None:
     def take(name: str) -> None:
+        st.session_state[_BEFORE_TOY] = name, url_state.get(CHECKPOINT)
         use_checkpoint(name)
         open_page()
 
@@ -140,7 +155,8 @@ def _draw_toy() -> None:
             st.button(
                 "The reverse toy", icon=":material/swap_horiz:", type="tertiary", key="door_toy",
                 on_click=take, args=(entry.name,),
-                help="A two-layer model that reverses letters: small enough to understand.",
+                help="A two-layer model that reverses letters: small enough to understand. It "
+                "replaces model and sentence on all pages; the sidebar's Undo brings them back.",
             )  # fmt: skip
             return
 

@@ -1,6 +1,7 @@
 """Guided tours: the reader's current stop, and the bar above each page that shows it.
 
-A link holds the tour, the stop, the answer given and any settings; `?tour=heads&stop=3` is enough.
+A link holds the tour, the stop and any settings, without the reader's answer; `?tour=heads&stop=3`
+is enough.
 Entering a stop replaces all settings by its own; those in the link take precedence. From then on
 the reader is free to change them.
 """
@@ -169,7 +170,7 @@ def draw_bar(view: View, on: Page) -> None:
     here = current_stop()
     if here is None or not view.checkpoint:
         return
-    url_state.show(TOUR, STOP, GUESS)
+    url_state.show(TOUR, STOP)
     stop = here.stop
     elsewhere = page_at(stop.page)
     away = elsewhere is not on
