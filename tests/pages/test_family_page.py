@@ -12,6 +12,7 @@ from transformer.models.one_stack.files import MASK
 from transformer.models.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
 from ui.family.choice import aligner_of
+from ui.family.exhibits import NEXT, next_tokens
 
 SHIPPED = ROOT / "checkpoints"
 
@@ -92,3 +93,13 @@ def test_a_caption_is_offered_where_the_sentence_is_none(open_page: RunApp) -> N
     app = open_page(root=SHIPPED, part="stacks", sentence=example, checkpoint="everyday-en-de")
     assert caption in written(app)
     assert app.text_area[0].value == example
+
+
+def test_a_text_as_it_stands_has_no_bar_for_a_token_that_nobody_wrote(root: Path) -> None:
+    model = StackModel.load(root / "writer", "cpu")
+    trace = model.trace(CAT)
+    *written, following = next_tokens(trace, 0)
+    assert [each.token for each in written] == [*trace.tgt_tokens[1:]]
+    assert (following.token, following.log_prob) == (NEXT, None)
+    longer = next_tokens(model.trace("The cat", new_tokens=2), 2)
+    assert all(each.log_prob is not None for each in longer)

@@ -28,13 +28,23 @@ def opened(sentence: str) -> str:
     return sentence.rstrip(" .!?…") or sentence
 
 
-def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
-    """Return a causal trace's predictions for each token after the first, as guesses."""
+#: In place of the token after a text, which nobody wrote.
+NEXT = "…"
+
+
+def next_tokens(trace: Trace, new_tokens: int) -> tuple[Guesses, ...]:
+    """Return a causal trace's predictions for each token after the first, as guesses.
+
+    Without new tokens, the last place is the one after the text, without a probability.
+    """
     places = zip(
         trace.predicted_tokens, trace.top_tokens, trace.top_log_probs, trace.log_probs, strict=True
     )
+    written = len(trace.predicted_tokens) if new_tokens else trace.n_forced
     return tuple(
         Guesses(place, token, tokens, log_probs, float(log_prob))
+        if place <= written
+        else Guesses(place, NEXT, tokens, log_probs, None)
         for place, (token, tokens, log_probs, log_prob) in enumerate(places, start=1)
     )
 
@@ -48,7 +58,7 @@ def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: 
     """
     causal = bool(trace.tgt_tokens)
     if causal:
-        guesses = next_tokens(continued(model, trace, new_tokens, seed))
+        guesses = next_tokens(continued(model, trace, new_tokens, seed), new_tokens)
     else:
         guesses = model.guesses(trace, TOP)
     probabilities = probabilities_of(guesses)

@@ -103,7 +103,7 @@ def _draw_continued(view: View) -> None:
         "continued", (n, seed), lambda model, trace: exhibits.continued(model, trace, n, seed)
     )
     trace = computed(view, continuation)
-    guesses = exhibits.next_tokens(trace)
+    guesses = exhibits.next_tokens(trace, n)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "This model sees only earlier tokens. The bars show how probable each token was, given the "
@@ -149,7 +149,7 @@ def _draw_guesses(guesses: Sequence[Guesses]) -> None:
         right = left
     else:
         alt = ", ".join(
-            f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{value:.0%}'}"
+            f"{plain_token(token)} {'not written' if np.isnan(value) else f'{value:.0%}'}"
             for token, value in zip(tokens, odds, strict=True)
         )
         left.markdown("**How probable each token was**")

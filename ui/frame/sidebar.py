@@ -117,7 +117,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     url_state.show(SENTENCE, CHECKPOINT)
     with st.sidebar:
         if asks:
-            _draw_sentence(about.examples)
+            _draw_sentence(about.examples, _verb(entry, about.examples))
         if entry.prefixes:
             _draw_task(entry, visible=asks)
         _draw_checkpoint(titles, entry, about.caption)
@@ -192,7 +192,13 @@ def _resolve_sentence(examples: Examples) -> None:
     sentences["now"] = examples.kind
 
 
-def _draw_sentence(examples: Examples) -> None:
+def _verb(entry: Entry, examples: Examples) -> str:
+    """Return what the model does with a sentence, for the button."""
+    verbs = {"letters": "Reverse", "trees": "Parse", "continue": "Continue", "fill": "Fill in"}
+    return verbs.get(entry.stack.task if entry.stack else examples.kind, "Translate")
+
+
+def _draw_sentence(examples: Examples, verb: str) -> None:
     fill("sentence_box", url_state.get(SENTENCE))
     with st.form("sentence_form", border=False):
         st.text_area(
@@ -200,7 +206,7 @@ def _draw_sentence(examples: Examples) -> None:
             placeholder=f"Type {examples.hint}",
         )  # fmt: skip
         st.form_submit_button(
-            "Translate", type="primary", width="stretch",
+            verb, type="primary", width="stretch",
             on_click=lambda: _ask(st.session_state["sentence_box"]),
             icon=":material/arrow_forward:",
             help="Or Ctrl + Enter in the text; ⌘ + Enter on a Mac.",

@@ -91,7 +91,10 @@ def doubts(view: View, trace: Trace) -> list[str]:
                     "translation is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
         reasons.append(f"The model does not know {count}: {_listed(pieces)}.")
-    elif not reasons[0] and not view.sampling and everyday(view.entry.metrics):
+    elif (  # measured on finished models
+        not (reasons[0] or view.sampling) and view.entry.updates is None
+        and everyday(view.entry.metrics)
+    ):  # fmt: skip
         reasons.append(uncertainty(trace))
     given = trace.predicted_tokens[: trace.n_forced]
     if lost := [at for at, p in enumerate(given) if is_unknown(p) or _bare(p) == UNKNOWN]:

@@ -7,6 +7,7 @@ import pytest
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
+from tests.views import make_view
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
@@ -14,7 +15,7 @@ from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_tr
 from ui.translate.opening import scene as scene_of
 from ui.translate.opening import script, stage
 from ui.translate.player import default_step
-from ui.translate.words import length_warning, uncertainty, unknown_pieces
+from ui.translate.words import doubts, length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
 RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
@@ -139,6 +140,11 @@ def test_a_translation_that_its_own_model_doubts_is_doubtful() -> None:
     doubted = dataclasses.replace(sure, log_probs=np.full(6, -1.0, "f4"))
     assert uncertainty(sure) == uncertainty(dataclasses.replace(doubted, n_forced=2)) == ""
     assert "a probability of 37% on average" in uncertainty(doubted)
+    # It was measured on finished models.
+    for moment, said in (("", [uncertainty(doubted)]), ("@3000", [])):
+        view = make_view(ROOT / f"checkpoints/everyday-en-de{moment}")
+        known = dataclasses.replace(doubted, src_unknown=())
+        assert [*filter(None, doubts(view, known))] == said
 
 
 def test_an_example_opens_on_a_telling_step() -> None:
