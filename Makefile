@@ -93,6 +93,7 @@ gpu:
 	PYTHONPATH=. $(PYTHON) benchmarks/gpu.py --out tmp/gpu $(GPU)
 
 $(BIN)/python:
+	@test "$$(uname -sm)" != "Darwin x86_64" || { echo "torch has no wheels for Intel Macs (x86_64) since 2.3: say docker build -t headlight . && docker run -p 8501:8501 headlight, or take another computer; on Apple silicon, start a shell and a Python for arm64" >&2; exit 2; }
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module failed; on Debian it is the package python3-venv" >&2; exit 2; }
 

@@ -96,6 +96,15 @@ class Offline:
     title: str = ""  # heading above this view
 
 
+_FIND = """# Run this with the Python of Headlight's .venv, anywhere: .venv/bin/python {name}.py
+import os
+import sys
+
+sys.path += [os.getcwd(), os.path.dirname(sys.prefix)]  # the folder of .venv is Headlight's
+
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class Exhibit:
     """A figure that can be downloaded.
@@ -136,6 +145,11 @@ class Exhibit:
             for name, fact in self.facts.items()
         )
         return " ".join([self.caption, *sentences])
+
+    @property
+    def program(self) -> str:
+        """The snippet as a file that runs from any folder, or "" without a snippet."""
+        return self.snippet and _FIND.format(name=self.name) + self.snippet
 
     @property
     def views(self) -> tuple[Offline, ...]:

@@ -1,7 +1,6 @@
-"""Sentences that explain a search with its numbers: why the winner won, why a node was dropped.
+"""Explanations of a search: why the winner won, and why a node was dropped.
 
-All functions return Markdown in which tokens and translations are code spans, so that nothing in
-them is formatted.
+Functions return Markdown, with tokens and translations as code spans to prevent formatting.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from transformer.measures.finish import (
 )
 from transformer.search.rules import PAPER, BeamRule
 
-#: Decodes token ids into the full text of a translation.
+#: Decodes token ids into text.
 Decode = Callable[[Sequence[int]], str]
 
-_LONGEST = 44  # characters of a translation quoted in a sentence
-_SHORTEST = 14  # of its end, if the differing part is shorter
+_LONGEST = 44  # maximum characters quoted from a translation
+_SHORTEST = 14  # minimum characters quoted from its end
 
-#: An outcome in a word or two, for lists and pictures.
+#: Short outcome labels for lists and pictures.
 OUTCOMES = {
     "continued": "kept",
     "exhausted": "abandoned",
@@ -41,31 +40,31 @@ OUTCOMES = {
 
 
 def penalty_of(length: int, alpha: float, rule: BeamRule = PAPER) -> str:
-    """Return the length penalty with its numbers filled in."""
+    """Return the length penalty as an equation with its values."""
     base = str(length) if rule.plain_length else f"((5 + {length}) / 6)"
     return f"{base}^{alpha:g} = {rule.penalty(length, alpha):.3f}"
 
 
 def text_of(tree: Tree, index: int, decode: Decode) -> str:
-    """Return the text of the translation up to a node."""
+    """Return the decoded prefix up to and including a node."""
     return decode([node.token_id for node in tree.prefix(index)])
 
 
 def why_the_winner_won(tree: Tree, decode: Decode) -> str:
-    """Explain what decided this search, without its arithmetic; see `score_arithmetic`."""
+    """Explain why the winner won; `score_arithmetic` gives the arithmetic."""
     if not tree.leaves:
-        return "The search found nothing."
+        return "The search found no translation."
     winner = tree.node(tree.leaves[0])
     if tree.beam_size == 1:
         return _why_greedy(tree, winner)
     score = f"**{signed(winner.score)}**"
     ended = [node for node in map(tree.node, tree.leaves) if node.outcome == "finished"]
     if winner.outcome != "finished":
-        text = f"The best of those cut there is shown; its score is {score}."
+        text = f"This is the best hypothesis cut there, with a score of {score}."
         if ended:
             text += f" {_quoted(tree, ended[0], decode)} ended with {signed(ended[0].score)}."
-        some = "No likely hypothesis" if ended else "No hypothesis"
-        return f"**{some} finished within {_tokens(tree.max_length)}.** {text}"
+        likely = "likely " if ended else ""
+        return f"**No {likely}hypothesis finished within {_tokens(tree.max_length)}.** {text}"
     if len(tree.leaves) == 1:
         return f"**Why it won:** it is the only finished hypothesis, with a score of {score}."
     rival = tree.node(tree.leaves[1])
@@ -77,7 +76,7 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
 
 
 def score_arithmetic(tree: Tree, decode: Decode) -> str:
-    """Spell out the scores of the best two, and who wins with other length penalties.
+    """Return the two best scores' arithmetic, and the winner under other length penalties.
 
     Returns: "" for a beam of one, which compares no scores.
     """
@@ -96,8 +95,8 @@ def score_arithmetic(tree: Tree, decode: Decode) -> str:
 
 
 def _ended(tree: Tree) -> str:
-    every = {tree.node(index).outcome for index in tree.leaves}
-    return "finished" if every == {"finished"} else "finished or were cut"
+    outcomes = {tree.node(index).outcome for index in tree.leaves}
+    return "finished" if outcomes == {"finished"} else "finished or were cut"
 
 
 def _other_alphas(tree: Tree, decode: Decode) -> str:
@@ -105,16 +104,16 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
     rules = winning_ranges(leaves, rule=tree.rule)
     if len(rules) == 1:
-        also = " It is also the most probable of them." if likeliest is leaves[0] else ""
-        return f"#1 would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
+        also = " It is also the most probable." if likeliest is leaves[0] else ""
+        return f"#1 would win at every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
     sentences = []
     if likeliest is not leaves[0]:
         sentences.append(
-            f"Without the penalty (α = 0) {_quoted(tree, likeliest, decode)} would have won, with "
+            f"Without a penalty (α = 0), {_quoted(tree, likeliest, decode)} would have won with "
             f"log p {signed(likeliest.total)}."
         )
     else:
-        sentences.append("#1 is also the most probable of them (α = 0).")
+        sentences.append("#1 is also the most probable (α = 0).")
     sentences += [_change(tree, leaves, before, after, decode) for before, after in pairwise(rules)]
     return " ".join(sentences)
 
@@ -127,8 +126,8 @@ def _change(
         return f"#1 leads from α = {border}."
     taker = leaves[after.place]
     if before.place == 0:
-        return f"Above α = {border} the longer {_quoted(tree, taker, decode)} would win."
-    return f"From α = {border} it would be {_quoted(tree, taker, decode)}."
+        return f"Above α = {border}, the longer {_quoted(tree, taker, decode)} would win."
+    return f"Above α = {border}, {_quoted(tree, taker, decode)} would win."
 
 
 def _why_greedy(tree: Tree, winner: Node) -> str:
@@ -140,22 +139,22 @@ def _why_greedy(tree: Tree, winner: Node) -> str:
         steps = [node for node in tree.prefix(winner.index) if node.step >= tree.n_forced]
         lower = sum(node.rank > 0 for node in steps)
         return (
-            f"{start} Its tokens were drawn at random: at {lower} of {len(steps)} steps not the "
-            "most probable one."
+            f"{start} Its tokens were sampled; at {lower} of {len(steps)} steps the most probable "
+            "token was not taken."
         )
     close = closest_call(tree)
     if close is None:
         return start
     taken, other = close
     return (
-        f"{start} The closest call was step {taken.step + 1}: {code(taken.token)} "
-        f"{probability(taken.log_prob)} before {code(other.token)} {probability(other.log_prob)}. "
-        "This search never followed the other one."
+        f"{start} The closest choice was at step {taken.step + 1}: {code(taken.token)} "
+        f"{probability(taken.log_prob)} over {code(other.token)} {probability(other.log_prob)}, "
+        "which this search never followed."
     )
 
 
 def closest_call(tree: Tree) -> tuple[Node, Node] | None:
-    """Return the closest choice of a beam of one, and its runner-up."""
+    """Return the closest choice in a beam of one and its runner-up, or None."""
     calls = []
     for index in tree.winner[tree.n_forced :]:
         taken = tree.node(index)
@@ -166,13 +165,13 @@ def closest_call(tree: Tree) -> tuple[Node, Node] | None:
 
 
 def why_it_went(tree: Tree, node: Node) -> str:
-    """Explain the outcome of a node, and by what margin."""
+    """Explain a node's outcome and its margin."""
     in_beam = f"rank {node.rank + 1} of the {len(tree.steps[node.step])} compared at this step"
     if node.outcome == "finished":
         place = tree.leaves.index(node.index) + 1
         return (
-            f"**Finished** with {code(node.token)} and set aside with its score: place {place} of "
-            f"the {len(tree.leaves)} that {_ended(tree)}."
+            f"**Finished** with {code(node.token)}: its score ranks {place} among the "
+            f"{len(tree.leaves)} that {_ended(tree)}."
         )
     if node.outcome == "cut":
         return f"**Cut** at the length limit of {_tokens(tree.max_length)}."
@@ -181,26 +180,24 @@ def why_it_went(tree: Tree, node: Node) -> str:
     if node.outcome == "outranked":
         last = tree.last_in_beam(node.step)
         return (
-            f"**Dropped:** {in_beam}, and the beam holds {tree.beam_size}. The last one in it, "
-            f"{code(last.token)}, had log p {signed(last.total)} so far; this one has "
-            f"{signed(last.total - node.total)} less."
+            f"**Dropped:** {in_beam}, and the beam holds {tree.beam_size}. The last token in it, "
+            f"{code(last.token)}, reached log p {signed(last.total)}; this token's is "
+            f"{signed(last.total - node.total)} lower."
         )
     if node.outcome == "stopped":
         return _why_stopped(tree, node)
     if node.outcome == "exhausted":
-        text = (
-            f"**Abandoned:** {in_beam}, but none of its continuations made it into the next beam."
-        )
+        text = f"**Abandoned:** {in_beam}, but no continuation entered the next beam."
         below = [tree.node(index) for index in tree.children[node.index]]
         if below:
             last = tree.last_in_beam(node.step + 1)
             text += (
-                f" The best, {code(below[0].token)}, came to log p "
-                f"{signed(below[0].total)} so far; the last in the beam had {signed(last.total)}."
+                f" The best, {code(below[0].token)}, reached log p {signed(below[0].total)}; the "
+                f"last token in the beam reached {signed(last.total)}."
             )
         return text
     if node.step < tree.n_forced:
-        return "**Given:** a prefix left no choice at this step."
+        return "**Forced:** the prefix includes this token."
     if tree.beam_size == 1:
         return f"**Taken:** rank {node.rank + 1} by probability."
     return f"**Kept:** {in_beam}; the beam holds {tree.beam_size}."
@@ -209,11 +206,11 @@ def why_it_went(tree: Tree, node: Node) -> str:
 def _why_passed(tree: Tree, node: Node) -> str:
     taken = tree.last_in_beam(node.step)
     if node.log_prob > taken.log_prob:
-        why = "the model is not allowed to write this one"
+        why = "the model is not allowed to write this token"
         if node.step < tree.n_forced:
-            why = "that one was given"
+            why = "the prefix includes that token"
         elif tree.sampled:
-            why = "that one was drawn"
+            why = "that token was sampled"
         return f"**Not taken,** though more probable than {code(taken.token)}: {why}."
     return (
         f"**Not taken:** {probability(node.log_prob)} against {probability(taken.log_prob)} for "
@@ -226,25 +223,25 @@ def _why_stopped(tree: Tree, node: Node) -> str:
     if needed is None or reach > needed:
         return "**Dropped when the search ended** after this step."
     return (
-        f"**Dropped when the search ended:** log-probabilities only fall, so even at the greatest "
+        f"**Dropped when the search ended:** log-probabilities only fall, so even at the maximum "
         f"length, {_tokens(tree.max_length)}, it could score no more than {signed(reach)}; "
         f"{tree.beam_size} had already finished with {signed(needed)} or better."
     )
 
 
 def summary(tree: Tree, decode: Decode) -> str:
-    """Describe the tree in one sentence of plain text, for screen readers."""
-    kept = sum(node.fate != "dropped" for node in tree.nodes)
+    """Describe the tree in plain text for screen readers."""
+    n_kept = sum(node.fate != "dropped" for node in tree.nodes)
     finished = sum(node.outcome == "finished" for node in tree.nodes)
     best = text_of(tree, tree.leaves[0], decode) if tree.leaves else ""
     return (
-        f"Search tree: {len(tree.steps)} steps, beam {tree.beam_size}, {kept} nodes kept, "
-        f"{len(tree.nodes) - kept} dropped, {finished} finished. The winner: {best}"
+        f"Search tree: {len(tree.steps)} steps, beam {tree.beam_size}, {n_kept} nodes kept, "
+        f"{len(tree.nodes) - n_kept} dropped, {finished} finished. The winner: {best}"
     )
 
 
 def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
-    """Return a finished translation's rank, from 1, and its score under another alpha."""
+    """Return a translation's rank, 1-based, and score under another alpha."""
     leaves = [tree.node(index) for index in tree.leaves]
     return ranking(leaves, alpha, tree.rule).index(place) + 1, score_at(
         leaves[place], alpha, tree.rule
@@ -252,14 +249,14 @@ def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
 
 
 def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
-    """Quote a finished translation: its place, and the text that differs from the winner's."""
+    """Quote a translation's place and the text that differs from the winner's."""
     place = tree.leaves.index(node.index) + 1
     shared = compare(tree, node.index, tree.leaves[0]).shared
     ids = [prefix_node.token_id for prefix_node in tree.prefix(node.index)]
     text, before = decode(ids), decode(ids[:shared])
     start = len(before) if text.startswith(before) else 0
     start += text[start : start + 1] == " "
-    # The rest may be part of a word or a full stop; whole words before it give context.
+    # Start at a whole word, and add words before a short ending for context.
     while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
         start = text.rfind(" ", 0, start - 1) + 1
     quoted = f"… {text[start:]}" if start else text

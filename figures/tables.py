@@ -1,12 +1,12 @@
 """Export an exhibit's numbers: CSV in long format, and NPZ.
 
 Tokens are exact in the NPZ. In the CSV an apostrophe, the usual spreadsheet escape, precedes a
-token that a spreadsheet would read as a formula; `unguard` removes it.
+token that a spreadsheet would run as a formula, or that a reader would take for a number or a
+missing value even in quotes; `unguard` removes it.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import zipfile
@@ -22,8 +22,16 @@ COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
 #: Maximum rows in a CSV; the NPZ has no limit.
 MOST_ROWS = 2_000_000
 
-# Characters that start a formula in spreadsheets, including full-width signs.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+# Quotes do not make a text of these. Further apostrophes keep the marker reversible.
+_NOT_TEXT = re.compile(
+    r"""'*(?:
+    [\t\r\n] | \s*[=+\-@＝＋－＠]  # starts a formula, full-width signs included
+    | \s*[.,]?\d[\W\de]*\Z  # a number, date or time
+    | (?: null | none | nan | n/?a | <na> | \#na | \#n/a(?:\ n/a)? | 1\.\#(?:ind|qnan)
+        | inf | infinity | true | false )\s*\Z  # read as missing, infinite or a Boolean
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 class TooLargeError(ValueError):
@@ -39,10 +47,11 @@ def n_numbers(exhibit: Exhibit) -> int:
 
 
 def to_csv(exhibit: Exhibit) -> bytes:
-    """Return all parts as one UTF-8 CSV with a line per number; rows and columns are 1-based.
+    """Return all parts as one CSV with a line per number; rows and columns are 1-based.
 
-    The lines of a series are rows, its points columns. Values are the shortest decimals that read
-    back as the same number; missing values are empty.
+    The lines of a series are rows, its points columns. Text is quoted and, where `guard` says so,
+    marked; numbers are the shortest decimals that read back as the same number; missing values are
+    empty. A byte-order mark tells spreadsheets that the file is UTF-8.
 
     Raises: `TooLargeError` for more than `MOST_ROWS` numbers.
     """
@@ -52,11 +61,10 @@ def to_csv(exhibit: Exhibit) -> bytes:
             f"{count:,} numbers are more than a CSV of {MOST_ROWS:,} rows holds; take the NPZ"
         )
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    text.write(",".join(map(_quoted, COLUMNS)) + "\r\n")
     for part in exhibit.parts:
-        writer.writerows(_rows(part))
-    return text.getvalue().encode("utf-8", errors="replace")
+        text.writelines(_rows(part))
+    return text.getvalue().encode("utf-8-sig", errors="replace")
 
 
 def to_npz(exhibit: Exhibit) -> bytes:
@@ -67,7 +75,7 @@ def to_npz(exhibit: Exhibit) -> bytes:
     `snippet` are text; the arrays have their own names.
     """
     stored: dict[str, Any] = {
-        "title": exhibit.title, "caption": exhibit.legend, "snippet": exhibit.snippet,
+        "title": exhibit.title, "caption": exhibit.legend, "snippet": exhibit.program,
     }  # fmt: skip
     for number, part in enumerate(exhibit.parts, start=1):
         values, rows, columns = table(part)
@@ -85,13 +93,13 @@ def to_npz(exhibit: Exhibit) -> bytes:
 
 
 def guard(text: str) -> str:
-    """Prefix text that a spreadsheet would run as a formula with an apostrophe."""
-    return f"'{text}" if _FORMULA.match(text) else text
+    """Prefix an apostrophe to text that a spreadsheet or pandas reads as anything but text."""
+    return f"'{text}" if _NOT_TEXT.match(text) else text
 
 
 def unguard(text: str) -> str:
     """Reverse `guard`."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+    return text[1:] if text.startswith("'") and _NOT_TEXT.match(text[1:]) else text
 
 
 def table(part: Panel | Series) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
@@ -101,14 +109,18 @@ def table(part: Panel | Series) -> tuple[Numbers, tuple[str, ...], tuple[str, ..
     return np.stack(list(part.lines.values())), tuple(part.lines), part.x
 
 
-def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
+def _quoted(text: str) -> str:
+    return '"' + guard(text).replace('"', '""') + '"'
+
+
+def _rows(part: Panel | Series) -> Iterator[str]:
     values, rows, columns = table(part)
-    title = guard(part.title)
-    names = [*map(guard, columns)] if isinstance(columns, tuple) else decimals(columns)
+    title = _quoted(part.title)
+    names = [*map(_quoted, columns)] if isinstance(columns, tuple) else decimals(columns)
     for i, (row, line) in enumerate(zip(rows, values, strict=True), start=1):
-        token = guard(row)
+        token = _quoted(row)
         for j, value in enumerate(decimals(line)):
-            yield title, i, token, j + 1, names[j], value
+            yield f"{title},{i},{token},{j + 1},{names[j]},{value}\r\n"
 
 
 def decimals(values: Numbers) -> list[str]:

@@ -119,11 +119,13 @@ def show(
         what: a figure, a trace, the path of an .npz file, or arrays by name (see docs/arrays.md),
             such as the output of a model or of `generate` of the transformers library.
         name: origin stated on the page; by default the file's name.
-        batch: which sentence of arrays [L, B, H, n, m], or result of `generate`, to show.
+        batch: which sentence of arrays with an axis for it, or result of `generate`, to show. A
+            text `axes` among the arrays names their axes, such as "batch, query, key".
         height: of the frame in a notebook, in pixels.
 
     Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
-        any other argument; `ValueError` for a height out of range.
+        any other argument; `ValueError` for a height out of range,
+            or a batch of something without one.
     """
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
@@ -138,6 +140,8 @@ def page_of(
     from ui.export.html import to_html
 
     snippet = ""
+    if batch is not None and isinstance(what, Exhibit | Trace):
+        raise ValueError(f"batch={batch!r}: a figure or trace is of one sentence; leave it out")
     if isinstance(what, Exhibit):
         return to_html(what)
     if isinstance(what, Trace):

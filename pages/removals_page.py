@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.core.url_state import STEP
-from ui.core.view import View
+from ui.core.view import View, said_next
 from ui.frame.changes import draw_changes, first_of_changes, said_of_changes
 from ui.frame.page import Entry, Page
 from ui.removals.pruning import draw_pruning
@@ -34,6 +34,8 @@ def whole(view: View) -> None:
         draw_changes(view, trace, original, one_line=True)
         draw_reasons(view, trace, original)
         draw_together(view)
+    if hint := said_next(view.sentence):
+        st.caption(hint)
     step = draw_choice(trace)
     draw_heads(view, trace, step)
     draw_parts(view, trace, step)

@@ -1,7 +1,10 @@
 """Every figure is a call of `headlight`, and its program is that call."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,9 @@ import pytest
 
 import headlight
 from figures.exhibit import Exhibit
+from figures.paper import save
 from figures.tables import to_csv, to_npz
+from tests.forks import ROOT
 from transformer.config import ModelConfig
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -157,3 +162,23 @@ def test_every_call_is_documented_and_tried() -> None:
         assert getdoc(getattr(headlight, name))
     with pytest.raises(AttributeError, match="nothing"):
         headlight.nothing  # noqa: B018
+
+
+def test_a_downloaded_program_runs_from_any_folder_with_the_python_of_the_environment(
+    tmp_path: Path, tiny_checkpoint: Path, tiny_translator: Translator, trace: Trace
+) -> None:
+    here, downloads = tmp_path / "headlight", tmp_path / "downloads"
+    (here / "checkpoints").mkdir(parents=True)
+    downloads.mkdir()
+    for name in ("headlight", "transformer", "figures", "ui"):
+        (here / name).symlink_to(ROOT / name)
+    (here / ".venv").symlink_to(sys.prefix)
+    (here / "checkpoints/tiny").symlink_to(tiny_checkpoint)
+    source = Source("tiny", sentence=SENTENCE, arguments=(("beam_size", 3),))
+    made = figure("attention", {"layer": 0, "head": 0}, tiny_translator, trace, source)
+    program = save(
+        replace(made, snippet=f"{made.snippet}print(figure.title)\n"), downloads / "a.py"
+    )
+    command = [here / ".venv/bin/python", program]
+    ran = subprocess.run(command, cwd=downloads, env={}, capture_output=True, text=True)
+    assert (ran.stdout.strip(), ran.stderr) == (made.title, "")

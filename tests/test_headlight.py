@@ -65,6 +65,8 @@ def test_what_cannot_be_shown_is_said() -> None:
     for height in (0, 99, 10_001, 3.5, True, '1" onload="alert(1)'):
         with pytest.raises(ValueError, match="not a whole number from 100 to 10000"):
             show(make_trace(), height=height)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch=99: a figure or trace is of one sentence"):
+        show(make_trace(), batch=99)
     with pytest.raises(CheckpointError, match=r"row \(0, 0, 0\) sums to 4"):
         show({"cross": np.ones((3, 4))})
     with pytest.raises(TypeError, match="not list"):

@@ -155,3 +155,24 @@ def test_images_are_named_by_content_and_containers_may_do_little() -> None:
         assert {"max-size", "max-file"} == service["logging"]["options"].keys()
     app = services["headlight"]
     assert int(app["environment"]["HEADLIGHT_WORKERS"]) < app["cpus"]
+
+
+@pytest.mark.parametrize(("system", "started"), [("Darwin x86_64", False), ("Darwin arm64", True)])
+def test_make_names_a_way_out_on_an_intel_mac_before_pip_starts(
+    tmp_path: Path, system: str, started: bool
+) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements.txt").touch()
+    (tmp_path / "constraints-cuda.txt").touch()
+    (tmp_path / "bin").mkdir()
+    python = 'case "$1" in -c) ;; *) touch started; exit 1; esac'
+    for name, command in {"uname": f"echo {system}", "python3": python}.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!/bin/sh\n{command}\n")
+        program.chmod(0o755)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    made = subprocess.run(
+        ["make", "app"], cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True
+    )
+    assert made.returncode == 2 and (tmp_path / "started").exists() == started
+    assert ("Intel Macs" in made.stderr and "docker build" in made.stderr) != started

@@ -7,6 +7,7 @@ validates it, so every config can be built.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,7 +92,8 @@ class ModelConfig:
     eos_id: int = 2
     unk_id: int = 3
     suppressed_ids: tuple[int, ...] = ()  # other target ids that are never generated
-    # Redistribute the probability of padding and `suppressed_ids` to other tokens.
+    suppressed_words: tuple[tuple[int, ...], ...] = ()  # sequences that are never generated
+    # Redistribute the probability of padding and suppressed tokens to the others.
     renormalise: bool = False
     forced_eos: bool = False  # end in `</s>` even if the length limit cuts a translation
 
@@ -149,6 +151,12 @@ class ModelConfig:
                 raise ConfigError(
                     f"suppressed_ids holds {token}; allowed are ids of the vocabulary (0 to "
                     f"{self.target_vocab_size - 1}) without eos_id"
+                )
+        for token in itertools.chain.from_iterable(self.suppressed_words):
+            if not 0 <= token < self.target_vocab_size:
+                raise ConfigError(
+                    f"suppressed_words holds {token}; allowed are ids of the vocabulary (0 to "
+                    f"{self.target_vocab_size - 1})"
                 )
         if self.n_parameters > MAX_PARAMETERS:
             raise ConfigError(
@@ -235,13 +243,18 @@ class ModelConfig:
             default = fields[name].default
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise ConfigError(f"{name}={value!r} is not true or false")
-        ids = values.get("suppressed_ids", ())
-        if not isinstance(ids, list | tuple) or not all(type(token) is int for token in ids):
+        ids, words = (values.get(f"suppressed_{name}", ()) for name in ("ids", "words"))
+        if not _are_ids(ids):
             raise ConfigError(f"suppressed_ids={ids!r} is not a list of token ids")
+        if not isinstance(words, list | tuple) or not all(
+            _are_ids(word) and word for word in words
+        ):
+            raise ConfigError(f"suppressed_words={words!r:.80} is not a list of lists of token ids")
         eps = values.get("layer_norm_eps", 1e-5)
         if not isinstance(eps, float) or not 0 < eps < 1:
             raise ConfigError(f"layer_norm_eps={eps!r} is not a number between 0 and 1")
-        return cls(**{**values, "suppressed_ids": tuple(ids)})
+        lists = {"suppressed_ids": tuple(ids), "suppressed_words": tuple(map(tuple, words))}
+        return cls(**{**values, **lists})
 
     @classmethod
     def from_json(cls, text: str) -> ModelConfig:
@@ -294,6 +307,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key[:80]!r} occurs twice")
         values[key] = value
     return values
+
+
+def _are_ids(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(type(token) is int for token in values)
 
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:

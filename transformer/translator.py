@@ -158,8 +158,8 @@ class Translator:
         shift = next((int(e.value or 0) for e in chosen if e.verb == "shift positions"), 0)
         if self.config.positions in ("learned", "stored"):
             new.max_tokens = min(original.max_tokens, self.config.max_positions - shift)
-            new._reader = copy.copy(original._reader)
-            new._reader.max_tokens = new.max_tokens
+        new._reader = copy.copy(original._reader)
+        new._reader.edits, new._reader.max_tokens = chosen, new.max_tokens
         return new
 
     def repack(self) -> None:
@@ -216,8 +216,7 @@ class Translator:
         of = self._with(edits)
         request = of._request(beam_size, alpha, options)
         sources = of._reader.sources(sentences)
-        for source in sources:  # raises if a sentence is too short for the prefix
-            request.limit(source)
+        request.check_lengths(sources)
         return of._batches.translate(sources, request, hooks, on_translated)
 
     def score(

@@ -83,7 +83,7 @@ def _rendered(
 
 def to_python(exhibit: Exhibit) -> bytes:
     """Return the program that computes the figure's numbers."""
-    return exhibit.snippet.encode("utf-8", errors="replace")
+    return exhibit.program.encode("utf-8", errors="replace")
 
 
 #: Exporters of `save`, by file extension.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from figures.labels import KIND_NAMES
 from tests.browser.waiting import (
     PATIENCE_MS,
     OpenPage,
@@ -19,6 +20,7 @@ from tests.servers import serving
 from tests.waiting import wait_until
 from transformer.translator import Translator
 from ui.core.examples import examples_for
+from ui.translate.breaking import decisive_head
 from ui.translate.opening import stage
 from ui.work.roots import checkpoints_root
 
@@ -89,8 +91,31 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
         f"layer {one.look.layer + 1}, head {one.look.head + 1} gives cat {given[0]}"
     )
 
-    expect(page.get_by_role("button", name="Swap cat for bird")).to_be_focused()
+    # Taken out, that head changes nothing; another one, which the model is asked for, does.
+    target = one.target(riddle)
+    assert target
+    head = decisive_head(target).make(translator, one.trace)
+    assert head
+    heading = page.locator(".below h2")
+    expect(page.get_by_role("button", name="Take this head out")).to_be_focused()
     page.keyboard.press("Enter")
+    expect(heading).to_have_text("Nothing changed: the translation stays.")
+    page.keyboard.press("Enter")  # which head matters?
+    expect(heading).to_contain_text("Take one out")
+    page.locator(".heads").first.locator(".head").first.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(heading).not_to_contain_text("Take one out")
+    name = f"{KIND_NAMES[head.kind]}, layer {head.layer + 1}, head {head.head + 1}"
+    page.get_by_role("button", name=name).click()
+    expect(heading).to_have_text(f"Without this head, “{target.word}” becomes “es”.")
+    page.get_by_role("button", name="Now “nicht”").click()
+    expect(page.locator(".opening [lang=en]")).to_contain_text("The animal")
+    page.locator(".head").first.click()
+    page.get_by_role("button", name="Show me").click()
+    expect(heading).to_have_text("Without this head, “nicht” is gone.")
+
+    page.get_by_role("button", name="Another sentence").click()  # the first again
+    page.get_by_role("button", name="Swap cat for bird").press("Enter")
     expect(shares).to_have_text([f"{other.light[at]:.2f}" for at in other.referent.nouns])
     expect(page.locator(".opening [lang=en]")).to_contain_text("The bird")
     expect(page.locator(".opening [lang=de]")).to_have_text(

@@ -25,7 +25,7 @@ FOCUSED = """() => {
 }"""
 
 #: Charts that reach out of their column.
-CUT = """() => [...document.querySelectorAll("[data-testid=stMain] :is(svg.marks, .js-plotly-plot)")]
+CUT = """() => [...document.querySelectorAll("main :is(svg.marks, .js-plotly-plot)")]
     .filter((each) => each.getBoundingClientRect().right
         > each.closest("[data-testid=stColumn], [data-testid=stMainBlockContainer]")
             .getBoundingClientRect().right + 1)

@@ -60,8 +60,9 @@ def selectors() -> dict[str, str]:
         for rule in re.findall(r"([^{};]+)\{[^{}]*\}", text):
             for selector in re.split(r",\s*(?![^(]*\)(?!:has\())", rule.strip()):
                 found[re.sub(r"::?(before|after|focus-visible)", "", selector)] = path.name
-    for names in re.findall(r'"(\[data-testid[^"]*)"', (ROOT / "ui/platform/page.js").read_text()):
-        found |= dict.fromkeys(names.split(", "), "page.js")
+    for path in (ROOT / "ui/platform").glob("*.js"):
+        for names in re.findall(r'"(\[data-testid[^"]*)"', path.read_text("utf-8")):
+            found |= dict.fromkeys(names.split(", "), path.name)
     parts = r"\[data-testid[^\]]*\]|\.st[A-Z]\w*|\.(?:katex|modebar)[\w-]*"
     return {part: file for name, file in found.items() for part in [name, *re.findall(parts, name)]}
 
@@ -80,7 +81,8 @@ def test_every_selector_matches_an_element(page: Page, tmp_path: Path) -> None:
     (broken / "config.json").write_text("{}")
     roots = {"HEADLIGHT_CHECKPOINTS": f"{ROOT / 'checkpoints'}{os.pathsep}{broken.parent}"}
     wanted = selectors()
-    assert {"style.css", "presenting.css", "page.js"} == {*wanted.values()} and len(wanted) > 130
+    files = {"style.css", "presenting.css", "page.js", "translated.js"}
+    assert files == {*wanted.values()} and len(wanted) > 130
     page.add_init_script(f"const SELECTORS = {json.dumps([*wanted])}; {WATCH}")
     # A server that has just started shows its first words while it loads libraries.
     with serving(tmp_path / "log", environment=roots, fresh=True) as (address, _):

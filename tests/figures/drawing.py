@@ -1,4 +1,4 @@
-"""Read a figure as matplotlib draws it: its texts, its axes, and the places of both."""
+"""Figures as drawn by matplotlib: texts, axes, and their positions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from figures.paper.style import style
 
 
 class Drawing:
-    """A figure at 72 dots per inch: a pixel is a point, and 0 is at the bottom."""
+    """A figure at 72 dots per inch, so one pixel is one point, with y = 0 at the bottom."""
 
     def __init__(self, figure: Figure) -> None:
         self.figure, self.canvas = figure, FigureCanvasAgg(figure)
@@ -51,7 +51,6 @@ class Drawing:
         return [ax for ax in self.figure.axes if ax.yaxis_inverted() and ax.axison]
 
     def cells(self, ax: Axes) -> list[tuple[int, ...]]:
-        """Colours of a matrix's cells, row by row; transparent ones are missing."""
         (mesh,) = ax.collections
         return [tuple(round(255 * part) for part in each) for each in mesh.get_facecolors()]
 

@@ -1,4 +1,4 @@
-"""Exhibits for tests, with tokens that look like code, markup or a formula."""
+"""Example exhibits with tokens that look like code, markup or a formula."""
 
 from typing import Any
 
@@ -39,7 +39,6 @@ def panel(n: int = 5, m: int = 7, *, signed: bool = False, title: str = "Layer 1
 
 
 def rows_in(spec: Any, *fields: str, layer: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a chart's specification, or of one layer, that have all of the fields."""
     if layer is None:
         tables = [*spec["datasets"].values()]
     else:

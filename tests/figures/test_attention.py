@@ -1,5 +1,3 @@
-"""Maps, differences and charts: numbers are unchanged, text is no markup and grows alone."""
-
 import json
 from typing import Any
 
@@ -10,17 +8,15 @@ from hypothesis import strategies as st
 
 from figures.attention import describe, head_table, heatmap
 from figures.beam import branch_curves, lead_by_alpha
-from figures.charts import bars, grow
+from figures.charts import grow
 from figures.compare import LIMITS, beside, describe_difference, scale_limit
 from figures.exhibit import Exhibit, Offline, Panel
-from figures.heads import Cell, head_roles
 from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.layer_costs import path_length
-from transformer.trace.removals import Head
 
 TRACE = make_trace(S=7, T=5)
 

@@ -1,5 +1,3 @@
-"""Token text is shown as it is; sentences on the search tree hold its numbers."""
-
 import re
 import string
 import unicodedata
@@ -170,9 +168,9 @@ def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
         return
     text, rules = outcomes.score_arithmetic(tree, decode), winning_ranges(leaves)
     likeliest = ranking(leaves, 0.0)[0]
-    assert ("most probable of them" in text) == (likeliest == 0)
+    assert ("also the most probable" in text) == (likeliest == 0)
     if likeliest:
-        assert f"(α = 0) #{likeliest + 1} " in text
+        assert f"(α = 0), #{likeliest + 1} " in text
     assert ("every α from 0 to 2" in text) == (len(rules) == 1)
     for border in re.findall(r"α = (\d\.\d{3})", text):
         below, above = float(border) - 2e-3, float(border) + 2e-3
@@ -199,7 +197,7 @@ def test_greedy_names_its_closest_call() -> None:
 def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
     assert outcomes.score_arithmetic(beam_tree(searched(5, 1)), decode) == ""
     drawn = explained(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
-    assert "drawn at random" in drawn
+    assert "tokens were sampled" in drawn
     cut = explained(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
     assert cut.startswith("**No hypothesis finished within 4 tokens.**")
     lonely = beam_tree(searched(0, 1, max_length=1, end=30.0))
@@ -216,9 +214,9 @@ def test_every_node_has_a_reason_with_true_numbers(seed: int, beam: int, end: fl
         assert text.startswith("**") and text.endswith(".")
         if node.outcome == "outranked":
             lack = tree.last_in_beam(node.step).total - node.total
-            assert lack >= 0 and f"this one has {signed(lack)} less" in text
+            assert lack >= 0 and f"is {signed(lack)} lower" in text
         if node.outcome == "finished":
-            assert f"place {tree.leaves.index(node.index) + 1} of the {len(tree.leaves)}" in text
+            assert f"ranks {tree.leaves.index(node.index) + 1} among the {len(tree.leaves)}" in text
     outside = re.sub(r"`[^`]*`", "", " ".join(texts))
     assert "<b>" not in outside and "*a*" not in outside.replace("**", "")
 
@@ -232,5 +230,5 @@ def test_places_penalties_and_counts() -> None:
         assert outcomes.place_at(tree, place, 0.0) == (rank, node.total)
     assert outcomes.penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
     assert outcomes.penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
-    kept = sum(node.fate != "dropped" for node in tree.nodes)
-    assert f"{len(tree.steps)} steps, beam 4, {kept} nodes kept" in outcomes.summary(tree, decode)
+    n_kept = sum(node.fate != "dropped" for node in tree.nodes)
+    assert f"{len(tree.steps)} steps, beam 4, {n_kept} nodes kept" in outcomes.summary(tree, decode)

@@ -1,5 +1,3 @@
-"""The colours: one even, monotone 0-1 scale, symmetric signed ones, categories that stay apart."""
-
 import itertools
 import re
 import tomllib
@@ -39,7 +37,7 @@ def linear(colours: np.ndarray) -> np.ndarray:
 
 
 def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
-    """Convert sRGB bytes to CIELAB (D65). Shapes: [..., 3] to [..., 3]."""
+    """Convert sRGB bytes to CIELAB (D65), [..., 3] to [..., 3]."""
     scaled = linear(colours) @ RGB_TO_XYZ.T / RGB_TO_XYZ.sum(axis=1)
     low = scaled * (29 / 6) ** 2 / 3 + 4 / 29
     f = np.where(scaled > (6 / 29) ** 3, np.cbrt(scaled), low)
@@ -48,7 +46,7 @@ def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
 
 
 def seen_by(kind: str, colours: np.ndarray) -> np.ndarray:
-    """The sRGB bytes of what a colour-blind eye sees."""
+    """Simulate a color-vision deficiency and return sRGB bytes."""
     seen = np.clip(linear(colours) @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
     back = np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
     return np.rint(255 * back).astype(np.uint8)

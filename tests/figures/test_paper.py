@@ -1,5 +1,4 @@
-"""Figures as files: drawings for a paper, CSV and NPZ, and what none of them could hold."""
-
+import codecs
 import csv
 import dataclasses
 import io
@@ -11,8 +10,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib import get_data_path
 from matplotlib.font_manager import fontManager
@@ -26,7 +26,7 @@ from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import PRESETS, Preset, style, to_pdf, to_png, to_svg
 from figures.paper.matrix import pooled
 from figures.paper.presets import DEFAULT, LEAST_TYPE
-from figures.tables import TooLargeError, guard, n_numbers, to_csv, to_npz, unguard
+from figures.tables import TooLargeError, n_numbers, to_csv, to_npz, unguard
 from tests.figures.drawing import Drawing, drawing
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
 
@@ -34,7 +34,6 @@ _SIZES = pytest.mark.parametrize("preset", [PRESETS["one-column"], PRESETS["dark
 
 
 def svg_texts(svg: bytes) -> list[str]:
-    """Texts of an SVG, without the invisible marks around a right-to-left token."""
     root = ET.fromstring(svg)  # noqa: S314
     found = ("".join(each.itertext()) for each in root.iter() if each.tag.endswith("}text"))
     return [re.sub("[\u2068\u2069]", "", each) for each in found]
@@ -219,7 +218,6 @@ def test_equal_figures_are_equal_files_from_several_threads_at_once() -> None:
 
 @pytest.fixture
 def bundled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Only the fonts that come with matplotlib."""
     own = [font for font in fontManager.ttflist if font.fname.startswith(get_data_path())]
     monkeypatch.setattr(fontManager, "ttflist", own)
 
@@ -291,7 +289,7 @@ def test_any_installed_font_is_used_for_a_character_that_it_has() -> None:
 
 
 def rows_of(data: bytes) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
 
 @pytest.mark.parametrize("part", [panel(3, 4), panel(4, 3, signed=True), series(), bars()])
@@ -324,12 +322,34 @@ def test_hostile_tokens_come_back_from_the_csv_and_none_is_a_formula() -> None:
             assert row[field][:1] not in tuple("=+-@\t\r\n＝＋－＠")
 
 
-@given(st.text(alphabet=st.sampled_from("'=+-@\t\r\na1 ＝"), max_size=6))
-def test_guarding_is_undone_exactly(text: str) -> None:
-    guarded = guard(text)
-    assert unguard(guarded) == text
-    assert guarded == text or guarded[1:] == text
-    assert guarded[:1] not in tuple("=+-@\t\r\n＝＋－＠")
+#: Taken for something else by pandas or a spreadsheet, or hard to quote.
+ODD = (
+    "null", "nan", "NA", "N/A", "None", "<NA>", "#N/A", "1.#IND", "inf", "True", "=1+1", "-5", "+1",
+    "@x", "7", "007", "1e5", ".5", "3.", "1/2", "12:30", "'5", "''=1", "\t=1", "a\n,b", 'Mü"',
+)  # fmt: skip
+TEXTS = st.sampled_from(ODD) | st.text("'=-@\t\r\na1e.,\" ＝", min_size=1) | st.text(min_size=1)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+@example([*ODD])
+@example(["2024", "0.5"])  # a column of nothing but numbers
+def test_plain_pandas_reads_the_tokens_except_for_the_marker(texts: list[str]) -> None:
+    numbers = np.zeros((len(texts), 1), np.float32)
+    data = to_csv(exhibit(Panel("", numbers, tuple(texts), ("a",))))
+    table = pandas.read_csv(io.BytesIO(data))
+    assert data.startswith(codecs.BOM_UTF8 + b'"panel"') and table["value"].dtype == float
+    tokens = table["row_token"].tolist()
+    assert all(isinstance(token, str) for token in tokens)
+    assert [unguard(token) for token in tokens] == texts
+    for token, text in zip(tokens, texts, strict=True):
+        assert token in (text, "'" + text)
+        assert token.lstrip()[:1] not in tuple("=+-@＝＋－＠") and token[:1] not in tuple("\t\r\n")
+
+
+def test_only_text_is_quoted_and_a_missing_value_is_an_empty_field() -> None:
+    plot = Series("a", np.array([1.0, 2.0]), {"mean": np.array([0.5, np.nan])})
+    lines = to_csv(exhibit(plot)).decode("utf-8-sig").split("\r\n")
+    assert lines[1:] == ['"a",1,"mean",1,1.0,0.5', '"a",1,"mean",2,2.0,', ""]
 
 
 def test_a_csv_of_too_many_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +377,7 @@ def test_npz_is_exact_and_needs_no_pickle() -> None:
         np.testing.assert_array_equal(held["weights"], made.arrays["weights"])
         np.testing.assert_array_equal(held["file"], made.arrays["file"])
         assert (held["title"], held["caption"]) == (made.title, made.caption)
-        assert held["snippet"] == made.snippet
+        assert held["snippet"] == made.program
 
 
 PANEL = panel(2, 3)

@@ -1,5 +1,3 @@
-"""Figures of positions and tokens: numbers are unchanged, and text stays text."""
-
 import json
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The app as a script, on small random checkpoints or on the shipped ones."""
+"""Fixtures that run the app as a script, on small random or shipped checkpoints."""
 
 import functools
 import inspect
@@ -38,7 +38,6 @@ CAT = "The cat sat on the mat."
 
 @pytest.fixture(scope="session")
 def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """A folder with two loadable checkpoints and two broken ones."""
     root = tmp_path_factory.mktemp("root")
     for name in ("alpha", "beta", "cut", "no-weights"):
         shutil.copytree(tiny_checkpoint, root / name)
@@ -53,7 +52,6 @@ def family(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
     tiny_model: Transformer,
 ) -> Path:  # fmt: skip
-    """A folder with a translator of two stacks, and a model of one for each task."""
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
     from transformer.models.one_stack.files import save_stack
@@ -76,7 +74,6 @@ def family(
 
 @pytest.fixture(scope="session")
 def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, family: Path) -> Path:
-    """A folder with one model of each kind, recorded sentences, and damaged files."""
     root = tmp_path_factory.mktemp("kinds")
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     for name in ("reader", "writer", "one"):
@@ -107,15 +104,12 @@ _components = functools.cache(manifest_scanner.scan_component_manifests)
 
 @pytest.fixture(scope="module", autouse=True)
 def _started_once() -> Iterator[None]:
-    """Find components, load libraries and compile each script once, as a server does.
-
-    A traceback in any run fails the test.
-    """
+    """Load libraries and compile each script once, as a server does; fail on any traceback."""
     libraries.set()  # else the first run of a process says that they are being loaded
     ask, run = local_script_runner.require_widgets_deltas, AppTest._run
 
     def ended(runner: LocalScriptRunner, timeout: float) -> None:
-        """Wait for the run as for any thread, not by asking a thousand times a second."""
+        """Wait for the run without polling."""
         if runner._script_thread is not None:
             runner._script_thread.join(timeout)
         ask(runner, timeout)
@@ -136,7 +130,7 @@ def _started_once() -> Iterator[None]:
 
 
 class Caches(NamedTuple):
-    """Results and pictures, kept apart from those of other tests."""
+    """Results and pictures, separate from other tests' caches."""
 
     results: Lru
     pictures: Lru
@@ -160,7 +154,6 @@ def _shared_caches() -> Caches:
 
 @pytest.fixture(autouse=True, scope="module")
 def _sharing(_shared_caches: Caches) -> Iterator[None]:
-    """Tests share what was computed, as the visitors of a server do."""
     with _shared_caches.used():
         yield
 
@@ -181,7 +174,7 @@ def no_import_outlives_its_test() -> Iterator[None]:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[object, str], list[dict[str, Any]]]:
-    """Record the calls of a function from now on, their arguments by name."""
+    """Record a function's calls, with arguments by name."""
 
     def record(owner: object, name: str) -> list[dict[str, Any]]:
         calls: list[dict[str, Any]] = []
@@ -200,13 +193,12 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[object, str], list[di
 
 @pytest.fixture(scope="session")
 def root(random_checkpoints: Path) -> Path:
-    """The folder of checkpoints; files have others."""
     return random_checkpoints
 
 
 @pytest.fixture
 def forward_passes(recorded: Any) -> Callable[[], int]:
-    """Count the calls of encoder and decoder, reference and fast, since the last count."""
+    """Count encoder and decoder calls, reference and fast, since the last count."""
     whole = [recorded(Transformer, name) for name in ("encode", "decode")]
     calls = [*whole, recorded(PackedEncoder, "encode"), recorded(PackedSteps, "__call__")]
 
@@ -221,10 +213,7 @@ def forward_passes(recorded: Any) -> Callable[[], int]:
 
 @pytest.fixture
 def run_app(monkeypatch: pytest.MonkeyPatch, root: Path) -> RunApp:
-    """Run the app once, with a query, on a folder of checkpoints.
-
-    The page is the first, or the one at the address `at`, as if opened by a link.
-    """
+    """Run the app once at a page (`at`, by default the first) with a query and checkpoints."""
 
     def run(root: Path = root, at: str = "", **query: str) -> AppTest:
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
@@ -242,7 +231,7 @@ def run_app(monkeypatch: pytest.MonkeyPatch, root: Path) -> RunApp:
 
 @pytest.fixture
 def open_page(run_app: RunApp, request: pytest.FixtureRequest) -> RunApp:
-    """Open a page on a sentence: at an address, or the one that the test's file is named after."""
+    """Open a page on a sentence, by default the page named by the test file."""
     page = request.path.stem.removeprefix("test_").removesuffix("_page")
     here = {"checkpoint": "alpha", "sentence": CAT}
     return lambda at=page, **given: run_app(at=at, **{**here, **given})

@@ -1,4 +1,4 @@
-"""Texts, view and components of a page, and what a visitor does there."""
+"""Texts, views and components of a page, and actions of a visitor."""
 
 import re
 from typing import Any
@@ -20,12 +20,12 @@ def unlinked(text: str) -> str:
 
 
 def said(app: AppTest) -> str:
-    """Return the page's Markdown and captions without links to the glossary."""
+    """Return Markdown and captions on the page without glossary links."""
     return unlinked("\n".join(each.value for each in (*app.markdown, *app.caption)))
 
 
 def messages_in(app: AppTest) -> str:
-    """Return all texts of the page's main part, without escapes and links to the glossary."""
+    """Return all texts in the page's main part, without escapes and glossary links."""
     kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
     found = (each.value.replace("\\", "") for kind in kinds for each in app.main.get(kind))
     return unlinked("\n".join(found))
@@ -49,7 +49,6 @@ def ask(app: AppTest, sentence: str) -> AppTest:
 
 
 def go_to(app: AppTest, page: str) -> AppTest:
-    """Open another page of the session by its address, as by the browser's history."""
     app._page_hash = calc_hash(page)
     return app.run()
 
@@ -60,11 +59,9 @@ def press(app: AppTest, label: str) -> AppTest:
 
 
 def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:
-    """Return header and body of the components of a name, in the page's order."""
     shown = [each.proto for each in app.main.get("bidi_component")]
     return [unpack(each.bytes) for each in shown if each.component_name == f"headlight.{component}"]
 
 
 def entries(text: str) -> dict[str, str]:
-    """Return the linked words of a text, each with its entry's name."""
     return {match[1]: unquote(match[2]) for match in _LINK.finditer(text)}

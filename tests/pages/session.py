@@ -1,7 +1,4 @@
-"""A session of a running app as a browser holds it, without the browser: a websocket, and messages.
-
-It opens an address, types into widgets, presses buttons, and reads what the app sends back.
-"""
+"""A session with a running app over a websocket, without a browser."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -20,10 +17,8 @@ PATIENCE = 240
 
 
 class Session:
-    """One visitor."""
-
     def __init__(self, address: str, source: str = "") -> None:
-        """Args: address: of the app, as `http://host:port`.  source: the visitor's, if not any."""
+        """Args: address: the app's URL, `http://host:port`.  source: the visitor's address."""
         url = f"ws{address.removeprefix('http')}/_stcore/stream"
         self._connecting = connect(
             url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE,
@@ -45,7 +40,7 @@ class Session:
         self._connecting.__exit__(*error)
 
     def open(self, page: str = "", **query: str) -> None:
-        """Open a page of the app by its address, as a link or the back button does."""
+        """Open a page by address, as a link or the back button does."""
         self.begin(page, **query)
         self._read_to_the_end()
 
@@ -54,17 +49,17 @@ class Session:
         self._send()
 
     def wait_for(self, text: str) -> None:
-        """Read until a progress bar says `text`. The test fails if the run ends before."""
+        """Read until a progress bar says `text`; fail if the run ends first."""
         while not any(text in element.progress.text for element in self.elements):
             assert not self._read_one(), f"the run ended without {text!r}"
 
     def wait_for_next(self, text: str) -> None:
-        """Forget what was read so far, then wait for a progress bar that says `text`."""
+        """Discard messages read so far, then wait for a progress bar that says `text`."""
         self.elements = []
         self.wait_for(text)
 
     def press(self, button: str, to_the_end: bool = True) -> None:
-        """Press a button, during a run or after it, and wait for the run that follows."""
+        """Press a button, even during a run, and wait for the next run."""
         self._fragment = self._fragments[button]
         self._send(WidgetState(id=self.ids[button], trigger_value=True))
         if to_the_end:
@@ -76,7 +71,7 @@ class Session:
         self.rerun(WidgetState(id=self.ids[button], trigger_value=True))
 
     def rerun(self, *triggers: WidgetState) -> None:
-        """Run the script to its end with the current widgets. Fails on an error on the page."""
+        """Run the script to its end with the current widgets; fail on a page error."""
         self._send(*triggers)
         self._read_to_the_end()
 
@@ -97,7 +92,7 @@ class Session:
             pass
 
     def _read_one(self) -> bool:
-        """Read one message. Returns: whether it ends a run that was not superseded."""
+        """Read one message and return True if it ends a run that was not superseded."""
         data = self.socket.recv(timeout=PATIENCE)
         assert isinstance(data, bytes)
         self.received += data
@@ -141,7 +136,6 @@ class Session:
         return unpack(data)
 
     def grid(self) -> dict[str, Any]:
-        """Return the grid's header for the maps that it shows first."""
         header, body = self.message_to("headlight.grid")
         for name, *_, size in header["kinds"]:
             if name == header["choice"][3]:

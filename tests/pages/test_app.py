@@ -1,5 +1,3 @@
-"""The frame: navigation, sidebar, URL, and checkpoints that do not work."""
-
 import json
 import shutil
 from operator import attrgetter

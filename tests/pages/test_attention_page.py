@@ -1,5 +1,3 @@
-"""The Attention page shows what the model did, and the link holds the view."""
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -24,7 +22,6 @@ from ui.work import desk
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator: Translator) -> Trace:
-    """The expected trace: the same sentence, searched the same way."""
     return tiny_translator.trace(CAT)
 
 
@@ -139,7 +136,7 @@ def test_a_measure_from_outside_is_in_the_list_the_table_and_the_files(
     assert [each.value for each in app.error] and "failed" in app.error[0].value
     assert app.main.get("vega_lite_chart") == [] and name(app)
     monkeypatch.setenv("HEADLIGHT_MEASURES", "nowhere")
-    assert "cannot be loaded" in open_page(find="first").error[0].value
+    assert "failed to import" in open_page(find="first").error[0].value
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     assert "*peak* (your measure)" not in open_page(find="first").selectbox(
         key="find_widget"

@@ -1,5 +1,3 @@
-"""The Beam search page shows what the search did, and the link holds the view."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -14,7 +12,6 @@ from ui.work.lru import Lru
 
 @pytest.fixture(scope="module")
 def tree(tiny_translator: Translator) -> Tree:
-    """The expected tree: the same sentence, searched the same way."""
     return beam_tree(tiny_translator.trace(CAT))
 
 

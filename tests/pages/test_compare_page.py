@@ -1,5 +1,3 @@
-"""The Compare page: both sides are right, and it says what cannot be compared, and why."""
-
 import json
 import re
 import shutil
@@ -38,7 +36,7 @@ pytestmark = pytest.mark.timeout(600)
 def root(
     random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """Two equal models, one of other depths and heads, one whose weights are no numbers."""
+    """Two equal models, one with other depths and heads, one with NaN weights."""
     found = tmp_path_factory.mktemp("compare")
     for name in ("alpha", "beta", "nan"):
         shutil.copytree(random_checkpoints / "alpha", found / name)
@@ -89,7 +87,7 @@ def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
 ) -> None:
     app = open_page(beside="difference", **query)
     assert [box.value for box in app.main.text_input] == [second] * bool(second)
-    wanted = "`tired.` and `wide.`" if "wide" in second else "Every weight is the same on both"
+    wanted = "`tired.` and `wide.`" if "wide" in second else "All weights are equal on both"
     assert wanted in said(app)
 
 
@@ -119,7 +117,7 @@ def test_one_query_stands_out_on_both(open_page: RunApp, monkeypatch: pytest.Mon
 
 def test_a_translation_is_followed_so_that_rows_line_up(open_page: RunApp, root: Path) -> None:
     app = open_page(other="other", kind="cross", beside="difference")
-    assert "have no partner" in said(app) and "Switch on" in said(app)
+    assert "cannot be paired" in said(app) and "Switch on" in said(app)
     app.toggle(key="follow_widget").set_value(True).run()
     assert app.query_params["follow"] == "on"
     left = Translator.load(root / "alpha", "cpu").trace(CAT)
@@ -237,9 +235,9 @@ def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: R
 
 
 def test_positions_are_of_each_page_or_subtracted(open_shipped: RunApp) -> None:
-    assert "both add exactly the same" in said(open_shipped(topic="positions", other=EN_FR))
+    assert "all position vectors are equal" in said(open_shipped(topic="positions", other=EN_FR))
     beside = open_shipped(topic="positions", other="reverse-toy", positions="20")
-    assert "256 and 64 numbers" in said(beside)
+    assert "256 and 64 dimensions" in said(beside)
     chart = beside.main.get("plotly_chart")[1]
     alone = open_shipped("positions", checkpoint="reverse-toy", positions="20")
     one, other = (
@@ -280,7 +278,7 @@ PLACE = {
 
 
 def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
-    """Return a message without the keys that may differ between a page and Compare."""
+    """Return a message without keys that differ between a page and Compare."""
     header, body = message
     kept = {name: value for name, value in header.items() if name not in PLACE}
     if isinstance(kept.get("choice"), dict):

@@ -1,5 +1,3 @@
-"""Cost: the stored measurement, a walk, bytes of maps, and measuring on the server."""
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,3 @@
-"""Edits of the model: in the link, on every page, undone and compared."""
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,7 +75,7 @@ def test_a_typed_edit_and_a_bad_one(open_page: RunApp) -> None:
     assert edits(app) == "off cross.1" and app.text_input(key="edit_box").value == ""
     app.text_input(key="edit_box").set_value("scale cross.1 9").run()
     (error,) = app.error
-    assert "9” is not a number from 0 to 4" in error.value and edits(app) == "off cross.1"
+    assert "expected a number from 0 to 4" in error.value and edits(app) == "off cross.1"
     press(app, "edit skip decoder.2")
     assert edits(app) == "off cross.1; skip decoder.2"
 
@@ -244,7 +242,7 @@ def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
 def test_a_switch_costs_the_new_translation_and_one_pass(
     open_page: RunApp, nothing_cached: None, forward_passes: Callable[[], int]
 ) -> None:
-    """A new sentence takes one pass for the encoder, one a step, and two to check its maps."""
+    """The encoder takes one pass, each step one, and checking the maps two."""
 
     def plain() -> int:
         record = trace_of(app).search
@@ -287,7 +285,7 @@ def test_heads_off_says_what_a_translation_needs(
 def test_a_part_that_is_chosen_in_a_figure_is_taken_out(
     open_page: RunApp, monkeypatch: pytest.MonkeyPatch, chart: str, picked: object, edit: str
 ) -> None:
-    """AppTest does not model selections; the browser's tests choose a cell."""
+    """AppTest does not support selections; a browser test selects a cell."""
     draw = DeltaGenerator.altair_chart
 
     def selected(self: DeltaGenerator, *args: Any, key: str = "", **options: Any) -> Any:

@@ -1,5 +1,3 @@
-"""The Family page, and the other pages with models of one stack."""
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The Floor plan: its defaults, its link, and where a click leads."""
-
 from pathlib import Path
 from typing import Any
 

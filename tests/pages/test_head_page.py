@@ -1,5 +1,3 @@
-"""Inside a head: the page's defaults, its link, and its numbers."""
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The page of roles: the table, one head, its sentences, importance, and studies on the server."""
-
 from __future__ import annotations
 
 import re
@@ -40,7 +38,6 @@ from ui.work.studies import studies as studies_listed
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """A folder with a model that was studied, at two moments of its training too."""
     root = tmp_path_factory.mktemp("studied")
     shutil.copytree(tiny_checkpoint, root / "alpha")
     write_snapshots(root / "alpha")
@@ -81,7 +78,7 @@ def test_the_page_opens_on_the_best_head_of_a_role_and_says_which_rule_it_does_n
     assert sorted(rules(best).values()) == sorted(controls)
     said = texts(app)
     assert "No head clearly beats" in said and f": {max(controls):.1%}." in said
-    assert f"{best.score:.1%} of {best.pairs:,}" in said and "does not count as a role" in said
+    assert f"{best.score:.1%} of {best.pairs:,}" in said and "so this is not its role" in said
 
 
 def test_another_head_and_role_are_in_the_link(page: Any, made: Study) -> None:
@@ -101,7 +98,7 @@ def test_a_sentence_opens_in_attention_with_its_pair_marked(
 ) -> None:
     role = "up:det" if kind == "encoder_self" else "first"
     app = page(role=role, kind=kind, layer="1", head="2")
-    assert looks(app, "It does it") or looks(app, "It fails")
+    assert looks(app, "Follows the role") or looks(app, "Does not")
     button = looks(app, "At random")[0]
     assert button.label[0] in "✓✗"
     bold = re.findall(r"\*\*(.*?)\*\*", button.label)[0].replace("\\", "")

@@ -1,5 +1,3 @@
-"""Multilingual models: languages are offered, in the link, and used."""
-
 import shutil
 from pathlib import Path
 
@@ -137,7 +135,6 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
 def test_programs_of_comparisons_tell_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
 ) -> None:
-    """Also for other sentences than the one on screen, and if one side follows the other."""
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     monkeypatch.setattr(matching, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
     side = make_view(root / name, SENTENCE, beam_size=1, **given)

@@ -1,5 +1,3 @@
-"""Work on every page: long sentences show progress and stop; a rerun is counted, not timed."""
-
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -36,7 +34,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Iterator[str]:
-    """The app on a deep model that never ends a sentence: minutes of slow steps."""
+    """The app on a deep model that never ends a sentence, so steps take minutes."""
     folder = tmp_path_factory.mktemp("long")
     config = ModelConfig(
         vocab_size=tiny_tokenizer.vocab_size, d_model=32, n_heads=1, d_ff=32, n_encoder_layers=2,
@@ -110,7 +108,6 @@ def test_a_rerun_does_no_more_than_it_must(
     run_app: RunApp, random_checkpoints: Path, nothing_cached: None, recorded: Any,
     forward_passes: Callable[[], int],
 ) -> None:  # fmt: skip
-    """With nothing new it computes nothing; a new sentence is its trace and what is drawn of it."""
     started, keys = recorded(threading.Thread, "start"), recorded(Request, "__init__")
     listed = [recorded(os, name) for name in ("scandir", "listdir")]
     marks = [recorded(module, "fingerprint") for module in (catalogue, folder, tracing)]

@@ -1,5 +1,3 @@
-"""A root with many hundreds of checkpoints: listed in parts, each read once, the sidebar usable."""
-
 import shutil
 import time
 from pathlib import Path
@@ -51,7 +49,7 @@ def test_many_are_listed_in_parts_and_found(run_app: RunApp) -> None:
 def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
     random_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long listing is reused for a few seconds; roots are checked every time."""
+    """A long listing is cached for a few seconds, but roots are checked every time."""
     for name in ("good-000", "good-001"):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))

@@ -1,5 +1,3 @@
-"""The Models page: its list, imports, and paths that are never opened."""
-
 import os
 import shutil
 import threading
@@ -34,7 +32,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
-    """A root with a checkpoint, a broken one, and models to import."""
     root = tmp_path / "root"
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     shutil.copytree(random_checkpoints / "cut", root / "cut")

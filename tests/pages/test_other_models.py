@@ -1,8 +1,3 @@
-"""Files of arrays and models of the transformers library: their content and their limits.
-
-Every page with every kind of model is opened in test_pages.py.
-"""
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""Every page with every kind of model and any text and link; pictures, charts, and terms."""
-
 import ast
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -65,7 +62,6 @@ def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, 
 
 
 def test_a_door_opens_what_is_behind_it_with_the_sentence_where_needed(run_app: RunApp) -> None:
-    """Through all entries, each from the one before; what a link brings counts as a choice."""
     for door in DOORS:
         behind = entries_of(door)
         first = next(iter(behind.values()))[0]
@@ -190,7 +186,6 @@ ART = {
 
 
 def texts_of(app: AppTest) -> str:
-    """Return all texts in the page's main part, cells of tables and help included."""
     parts = [*app.main.markdown, *app.main.caption, *app.main.warning, *app.main.info]
     cells = [
         str(each)

@@ -1,5 +1,3 @@
-"""The Parsing page: the tree of the sentence, a chosen bracket, and models that do not parse."""
-
 import shutil
 from pathlib import Path
 from typing import Any

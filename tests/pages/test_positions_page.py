@@ -1,5 +1,3 @@
-"""The Positions page: its numbers, its controls, and learned tables where a checkpoint has them."""
-
 import json
 import re
 from pathlib import Path

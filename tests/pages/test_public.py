@@ -1,5 +1,3 @@
-"""A public server: what visitors and a balancer find; who may import."""
-
 import re
 import urllib.error
 import urllib.request
@@ -37,7 +35,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(random_checkpoints: Path, log: Path) -> Iterator[str]:
-    """Address of a public server with two places, and a budget of a second a visit."""
     environment = {
         "HEADLIGHT_PUBLIC": "1", "HEADLIGHT_SESSIONS": "2", "HEADLIGHT_BUDGET_SECONDS": "1",
         "HEADLIGHT_IMPORT": "",
@@ -132,7 +129,7 @@ def may_import(session: Session) -> bool:
 
 
 def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:
-    """Also for a browser of this machine: a proxy on it would pass everyone on as one."""
+    """A local browser needs it too, since a local proxy would make every visitor local."""
     log, closed = tmp_path / "log", {"HEADLIGHT_IMPORT": ""}
     with serving(log, checkpoints=random_checkpoints, environment=closed) as (address, _):
         (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())

@@ -1,8 +1,7 @@
-"""Every control of every page is in the link.
+"""Every control of every page is restored from the link.
 
-Nothing here names a control. Every widget that AppTest finds is set to another value, and what is
-on screen then is compared with a new session that opens the link. A new control without a place in
-the URL fails here; the values of one setting are tested in tests/ui/core/test_choice.py.
+Each widget that AppTest finds is set to another value, and the page is compared with a new session
+that opens the link, so a new control without a URL parameter fails here.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,8 +53,6 @@ pytestmark = pytest.mark.timeout(1_200)
 
 
 class Label(str):
-    """An option as shown, already formatted."""
-
     __slots__ = ()
 
 
@@ -112,7 +109,6 @@ def values(app: AppTest) -> dict[Name, Any]:
 
 
 def ends(node: Any) -> list[Any]:
-    """Return values to try: first and last, off and on, zero and its neighbours."""
     if node.disabled:
         return []
     labels = [Label(option) for option in getattr(node, "options", ())]
@@ -136,7 +132,7 @@ def ends(node: Any) -> list[Any]:
 
 
 def change(app: AppTest, name: Name, seen: int) -> bool:
-    """Set a widget to a value that it does not have, as a user would; inside a form, send it."""
+    """Set a widget to another value as a user would, submitting its form."""
     node = widgets(app)[name]
     shown = node.value if isinstance(node.value, list) else [node.value]
     others = [value for value in ends(node) if value not in (node.value, shown)]
@@ -158,7 +154,6 @@ def change(app: AppTest, name: Name, seen: int) -> bool:
 def test_every_control_of_a_page_comes_back_from_its_link(
     spec: Page, open_page: Callable[[Page, dict[str, str]], AppTest]
 ) -> None:
-    """Links are compared where a change brings or takes away controls, and at the end."""
     seen: set[Name] = set()
     for view in ({}, *INSIDE.get(spec.path, ())):
         app = open_page(spec, {"checkpoint": "alpha", "sentence": SENTENCE, **view})
@@ -192,7 +187,7 @@ SET: dict[str, dict[str, str]] = {
 
 
 def opens_on(node: Any) -> Any:
-    """Return what the browser would show for a widget made now, after this run alone."""
+    """Return the value that a browser would show for a new widget after this run."""
     proto = node.proto
     if node.type in ("button_group", "multiselect"):
         defaults = [node.options[index] for index in proto.default]
@@ -203,7 +198,7 @@ def opens_on(node: Any) -> Any:
 
 
 def holds(node: Any) -> Any:
-    """Return the widget's value on the server, written as `opens_on` does."""
+    """Return the widget's value on the server, in the format of `opens_on`."""
     if node.type == "button_group":
         return list(node.formatted_values)
     if node.type == "selectbox":
@@ -220,10 +215,7 @@ def filled(app: AppTest) -> list[Any]:
 
 @pytest.mark.parametrize("page", SET)
 def test_widgets_open_on_what_is_set_after_any_run(run_app: RunApp, page: str) -> None:
-    """A browser draws widgets late, in a popover or after a stopped run, and reports none before.
-
-    One that has drawn buttons with other options, or too early, reports that none is chosen.
-    """
+    """A browser draws widgets late, and may report no choice for buttons drawn too early."""
     app = run_app(at=page, checkpoint="alpha", sentence=SENTENCE, **SET[page])
     before = values(app)
     for _ in range(2):

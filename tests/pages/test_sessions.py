@@ -1,5 +1,3 @@
-"""Several visitors at once: all see their own sentences only."""
-
 import random
 import string
 import threading

@@ -1,5 +1,3 @@
-"""Every figure of every page in every format, and its program, which makes the same arrays."""
-
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +93,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[], Exh
 
 
 def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
-    """Call a maker as Streamlit does, outside any session."""
+    """Call a function outside any session, as Streamlit's downloads do."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(make).result()
 
@@ -105,7 +103,6 @@ def in_time(
     random_checkpoints: Path, tiny_parser: Path, family: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:  # fmt: skip
-    """A folder with snapshots of a model of each kind that keeps them."""
     root = tmp_path_factory.mktemp("in-time")
     for folder in (random_checkpoints / "alpha", tiny_parser, *family.iterdir()):
         shutil.copytree(folder, root / folder.name)

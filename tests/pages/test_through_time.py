@@ -1,5 +1,3 @@
-"""The bar through a model's training: what it offers, where it leads, what a link may ask."""
-
 import json
 import shutil
 from pathlib import Path
@@ -22,7 +20,6 @@ from ui.frame import through_time
 
 @pytest.fixture(scope="module")
 def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Checkpoints with snapshots of each relation to them, one without any."""
     found = tmp_path_factory.mktemp("time")
     run = {"training": {"init": "runs/`first`"}}
     abouts: dict[str, dict[str, Any]] = {

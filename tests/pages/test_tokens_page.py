@@ -1,5 +1,3 @@
-"""The Tokens page as a script: one story, every control in the link, any text."""
-
 import re
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Tours and glossary in the app: every stop opens with a valid view, on more than one model."""
-
 import re
 
 import pytest
@@ -20,7 +18,6 @@ def page(app: AppTest) -> str:
 
 
 def headings(app: AppTest) -> set[str]:
-    """Return the fragments by which a browser finds the page's headings."""
     found = (re.fullmatch(r"#+ (.+)", element.value) for element in app.main.markdown)
     return {re.sub(r"[^a-z0-9]+", "-", each[1].lower()) for each in found if each}
 

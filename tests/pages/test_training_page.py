@@ -1,5 +1,3 @@
-"""The Training page: its form, a run in its address, the switch, and its runs on the server."""
-
 import re
 from pathlib import Path
 from typing import Any

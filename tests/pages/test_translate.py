@@ -1,5 +1,3 @@
-"""The Translate page, its opening, steering and sampling; a browser tests the player."""
-
 import re
 from pathlib import Path
 from typing import Any

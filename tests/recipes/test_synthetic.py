@@ -1,5 +1,3 @@
-"""Made training text: phrasebook, dictionary and pronouns; grammar holds for every noun."""
-
 import random
 import re
 import shutil

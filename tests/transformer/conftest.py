@@ -1,4 +1,4 @@
-"""The command line, text to train on, and models of the `transformers` library."""
+"""Fixtures for the command line, training text, and `transformers` models."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -18,15 +18,13 @@ from transformer.types import ATTENTION_KINDS
 
 
 class Ran(NamedTuple):
-    """Outcome of a command: its status and what it wrote."""
-
     status: int
     out: str
     err: str
 
     @property
     def refused(self) -> str:
-        """The one line with which a command ended that did nothing."""
+        """Return the error line of a command that did nothing else."""
         assert (self.status, self.out, self.err.count("\n")) == (2, "", 1)
         return self.err
 
@@ -36,7 +34,7 @@ Command = Callable[..., Ran]
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str]) -> Command:
-    """Run the command line in this process, as `command("info", folder)`."""
+    """Run the command line in this process, as in `command("info", folder)`."""
 
     def run(*arguments: object) -> Ran:
         capfd.readouterr()
@@ -51,7 +49,7 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Round sums alike in this process and in those that it starts."""
+    """Make sums round equally in this process and in its children."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -60,12 +58,12 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=CONFIGS)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    """Random models of every shape; do not change them."""
+    """Random models of every shape, read-only."""
     return random_model(CONFIGS[request.param], seed=4)
 
 
 def check_trace(trace: Trace) -> None:
-    """Check what holds for every trace of a model."""
+    """Check the properties of every trace."""
     for kind in ATTENTION_KINDS:
         maps = trace.attention(kind)
         queries, keys = trace.axis_tokens(kind)
@@ -88,7 +86,6 @@ def data(tmp_path: Path, one_thread: None) -> Path:
 
 
 def parallel_text(folder: Path) -> Path:
-    """Write parallel text of which 81 pairs are for training and 6 for validation."""
     rng = random.Random(0)
     folder.mkdir()
     words = ["anna", "ben", "cara", "sees", "hears", "a", "dog", "cat", "now", "here"]
@@ -103,7 +100,7 @@ def parallel_text(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A model of every family of the `transformers` library by name, made when asked for."""
+    """Models of every `transformers` family by name, built on demand."""
     from tests.transformer.models.huggingface.models import Pair, make_pair
 
     class Made(dict[str, Pair]):

@@ -1,4 +1,4 @@
-"""Web servers on this machine, for tests of fetching: any site, and a hub with one model."""
+"""Local web servers for download tests: any site, and a hub with one model."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ LARGE = "model.safetensors"
 def answer(
     handler: BaseHTTPRequestHandler, data: bytes, status: int = 200, length: int | None = None
 ) -> None:
-    """Send data, announced as `length` bytes; the connection closes if these differ."""
+    """Send data announced as `length` bytes; close the connection if they differ."""
     handler.send_response(status)
     handler.send_header("Content-Length", str(len(data) if length is None else length))
     handler.end_headers()
@@ -29,7 +29,7 @@ def answer(
 
 
 class Site:
-    """A web server: the answer of each path, and the paths requested."""
+    """A web server with an answer for each path, and a list of requested paths."""
 
     def __init__(self) -> None:
         self.files: dict[str, Answer] = {}
@@ -57,8 +57,6 @@ class Site:
 
 
 class Hub(Site):
-    """The hub's answers for one model."""
-
     def __init__(self, contents: dict[str, bytes]) -> None:
         super().__init__()
         self.contents = contents
@@ -99,7 +97,7 @@ def serving(site: S) -> Iterator[S]:
 def hub_of(
     contents: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> Iterator[Hub]:
-    """Serve a model as the only hub, whose client caches in `home`."""
+    """Serve a model as the only hub, with the client's cache in `home`."""
     monkeypatch.setenv("HF_HOME", str(home))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)

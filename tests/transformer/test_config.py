@@ -1,5 +1,3 @@
-"""Configs and positional encodings: the paper's counts and formula, and what is refused."""
-
 import json
 import math
 
@@ -219,7 +217,6 @@ def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_near_distances_are_told_apart_and_far_ones_share(causal: bool) -> None:
-    """By hand: half of the classes hold one distance each, the last all from 128 on."""
     apart = torch.arange(-300, 301)
     buckets = distance_buckets(apart, causal=causal)
     classes = dict(zip(apart.tolist(), buckets.tolist(), strict=True))
@@ -238,7 +235,6 @@ def test_near_distances_are_told_apart_and_far_ones_share(causal: bool) -> None:
 
 
 def test_relative_positions_depend_on_distance_alone() -> None:
-    """The numbers of a shorter text are a part of a longer one's, and of a cached step's."""
     module = RelativePositions(3, causal=True)
     torch.nn.init.normal_(module.table)
     whole = module(9, 9)

@@ -1,5 +1,3 @@
-"""Hooks: the value at each site, and the effect of replacing it."""
-
 import math
 import re
 from typing import Any
@@ -72,7 +70,6 @@ def test_records_and_gates_of_one_change_nothing(model: Transformer) -> None:
 
 
 def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
-    """The residual stream block by block, and attention by equation 1."""
     record, pre = recorded(model), model.config.norm == "pre"
     for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         x = record[Site(stack, None, "embedding", "hidden")]
@@ -118,7 +115,7 @@ def test_a_site_knows_its_kind_and_gates_of_heads_that_do_not_exist_are_refused(
 
 
 def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> None:
-    """Activation patching: another sentence's encoder output gives its translation."""
+    """Activation patching: with another sentence's encoder output, its translation follows."""
     other = SRC.flip(0).clone()
     site = Site("encoder", model.config.n_encoder_layers - 1, "feed_forward", "hidden")
     record = Record([site])
@@ -132,7 +129,7 @@ def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> N
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: AttentionKind) -> None:
-    """Uniform weights make every head the mean of its values."""
+    """Uniform weights make each head the mean of its values."""
     uniform = Replace({Site.of(kind, 0, "weights"): lambda w: torch.full_like(w, 1 / w.size(-1))})
     record = Record(matching())
     hidden(model, Chain(uniform, record))
@@ -151,7 +148,7 @@ def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: Attent
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_documented_uniform_weights_keep_the_mask(model: Transformer, kind: AttentionKind) -> None:
-    """In a batch with padding, and under the causal mask; run as it stands in the docstring."""
+    """This runs the code in the docstring."""
     (line,) = re.findall(r"^ +(uniform = .+)$", Replace.__doc__ or "", re.MULTILINE)
     names: dict[str, Any] = {"Replace": Replace, "Site": Site, "torch": torch}
     exec(line, names)  # noqa: S102 - from our own docstring
@@ -184,7 +181,7 @@ def test_a_chain_is_run_in_order_and_a_record_can_end_the_pass() -> None:
 
 
 class Shifted(Hooks):
-    """Changes keys and heads in a way that depends on the key's or the query's content only."""
+    """Changes keys and heads depending only on the content of the key or query."""
 
     def wants(self, site: Site) -> bool:
         return site.name in ("k", "heads", "hidden")

@@ -1,5 +1,3 @@
-"""Dropout, and how training computes attention and the rectifier."""
-
 import pytest
 import torch
 from hypothesis import given
@@ -32,7 +30,7 @@ def test_values_are_dropped_or_scaled_up(shape: list[int], p: float, seed: int) 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.75])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_the_share_dropped_is_p(p: float, dtype: torch.dtype) -> None:
-    """Within five standard deviations, of all values and of each of four neighbours."""
+    """Within five standard deviations, over all values and each of four neighbours."""
     torch.manual_seed(0)
     n = 400_000
     kept = Dropout(p)(torch.ones(n, dtype=dtype))
@@ -100,7 +98,6 @@ def test_short_attention_is_that_of_the_kernel(
 
 
 def test_a_looked_up_row_has_the_gradient_of_all_its_tokens_and_padding_has_none() -> None:
-    """The lookup of models compiled for a GPU, against PyTorch's embedding."""
     table = torch.nn.Embedding(9, 5)
     ids = torch.tensor([[3, 3, 8, 0], [3, 1, 0, 0]])
     by_rows = torch.randn(2, 4, 5) * (ids != 0)[..., None]

@@ -1,5 +1,3 @@
-"""The command line: as a process where that matters, otherwise in-process."""
-
 import gzip
 import io
 import json
@@ -43,7 +41,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Stdin(io.TextIOWrapper):
-    """Standard input holding these bytes."""
+    """Standard input with these bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BufferedReader(io.BytesIO(data)), encoding="utf-8")  # type: ignore[arg-type]

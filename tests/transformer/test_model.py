@@ -1,5 +1,3 @@
-"""The whole model and its attention: masks, caches, the same numbers as torch.nn.Transformer."""
-
 import itertools
 import math
 import re
@@ -37,7 +35,7 @@ def test_a_future_token_changes_nothing(model: Transformer) -> None:
 
 
 def test_padding_changes_nothing(model: Transformer) -> None:
-    """The second row gives the same alone, without its padding, as in the batch."""
+    """The second row is computed alone without padding, and in the batch."""
     batch, alone = everything(model, SRC, TGT), everything(model, SRC[1:, :4], TGT[1:, :3])
     torch.testing.assert_close(batch["memory"][1:, :4], alone["memory"], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(batch["logits"][1:, :3], alone["logits"], atol=1e-5, rtol=1e-4)
@@ -201,7 +199,7 @@ def test_weights_are_returned_before_dropout() -> None:
 
 @pytest.mark.parametrize(("n_heads", "d_k", "d_v"), [(1, 8, 8), (3, 5, 9), (8, 1, 2)])
 def test_multi_head_is_the_papers_concatenation(n_heads: int, d_k: int, d_v: int) -> None:
-    """Concat(head_1 .. head_h) W_O, each head from its own rows of the projections."""
+    """Concat(head_1 .. head_h) W_O, with one block of projection rows per head."""
     config = ModelConfig(vocab_size=9, d_model=10, n_heads=n_heads, d_k=d_k, d_v=d_v)
     torch.manual_seed(1)
     block = MultiHeadAttention(config)
@@ -222,7 +220,7 @@ def test_multi_head_is_the_papers_concatenation(n_heads: int, d_k: int, d_v: int
 
 
 def test_gates_learn() -> None:
-    """The gradient of a gate is that of scaling the head's columns of W_O."""
+    """A gate's gradient equals the gradient of scaling the head's columns in W_O."""
     torch.manual_seed(3)
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
     x, factors = torch.randn(B, T, 12), torch.ones(1, 3, requires_grad=True)

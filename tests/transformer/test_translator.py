@@ -1,5 +1,3 @@
-"""Translator: a sentence in, a translation or trace out, by the weights as they are now."""
-
 from typing import Any
 
 import numpy as np
@@ -118,7 +116,7 @@ def test_only_known_devices(tiny_translator: Translator, monkeypatch: pytest.Mon
 
 
 def check_translation(trace: Trace, config: ModelConfig) -> None:
-    """Check what holds for every trace of a translator."""
+    """Check the properties of every translator's trace."""
     check_trace(trace)
     le, ld, heads = config.n_encoder_layers, config.n_decoder_layers, config.n_heads
     assert [trace.attention(kind).shape[:2] for kind in ATTENTION_KINDS] == [

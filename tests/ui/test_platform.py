@@ -1,6 +1,6 @@
-"""Each private part of Streamlit and uvicorn that the app relies on still works.
+"""Private parts of Streamlit and uvicorn that the app relies on.
 
-A failure here names the part that a new version changed, and what relies on it.
+A failure names the part changed by a new version, and its use.
 """
 
 import ast
@@ -32,7 +32,7 @@ PUBLIC = {
 
 
 def couplings(module: Module) -> list[str]:
-    """Return the private modules that a module imports, and the underscored names it reads."""
+    """Return private modules and underscored names that a module uses."""
     lines = []
     for node in ast.walk(ast.parse(module.text)):
         names = []
@@ -83,7 +83,7 @@ def test_the_installed_versions_are_those_that_were_tested() -> None:
 
 
 def test_a_chart_is_written_out_once_with_its_data_in_arrow() -> None:
-    """`ui.core.layout.ReadyChart` keeps it for all sessions."""
+    """`ui.core.layout.ReadyChart` caches it for all sessions."""
     chart = alt.Chart(alt.Data(values=[{"a": 1}])).mark_point().encode(x="a:Q")
     assert assets.vega_lite_of(chart)["mark"]
 
@@ -94,7 +94,7 @@ def test_the_font_is_where_offline_pages_take_it() -> None:
 
 
 def test_a_browsers_message_has_a_kind_and_widgets() -> None:
-    """`ui.hosting.visitors.Line` bounds what a visitor may send."""
+    """`ui.hosting.visitors.Line` bounds a visitor's messages."""
     message = BackMsg()
     one = message.rerun_script.widget_states.widgets.add(id="a")
     one.json_value = "12345"
@@ -109,7 +109,6 @@ def test_a_browsers_message_has_a_kind_and_widgets() -> None:
 
 
 def test_a_browser_can_be_asked_to_open_its_address_again() -> None:
-    """Idle visitors of a full server wait at the gate."""
     message = ForwardMsg.FromString(server.message_to_open_again())
     assert message.WhichOneof("type") == "auth_redirect"
 
@@ -152,7 +151,6 @@ def _script() -> None:
 
 
 def test_a_run_knows_its_session_and_what_the_browser_reported() -> None:
-    """`ui.core.widgets.fill` leaves alone what the browser has."""
     app = AppTest.from_function(_script).run()
     assert app.session_state["log"] == (False, True)
     app.text_input(key="a").set_value("x").run()

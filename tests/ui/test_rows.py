@@ -1,5 +1,3 @@
-"""Figures of pages: rows have one name everywhere; branches, splits, loops, pieces and cuts."""
-
 import dataclasses
 from dataclasses import replace
 from itertools import combinations

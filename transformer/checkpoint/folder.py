@@ -178,15 +178,9 @@ class ModelClass(Generic[Config, Model, Kept]):
         return config
 
     def save(
-        self,
-        path: str | Path,
-        model: Model,
-        tokenizer: Tokenizer,
-        *,
-        metrics: Mapping[str, Any] | None = None,
-        dtype: str = "float32",
-        card: str | None = None,
-    ) -> Path:
+        self, path: str | Path, model: Model, tokenizer: Tokenizer, *,
+        metrics: Mapping[str, Any] | None = None, dtype: str = "float32", card: str | None = None,
+    ) -> Path:  # fmt: skip
         """Write a checkpoint folder atomically.
 
         Args:

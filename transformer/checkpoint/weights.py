@@ -116,12 +116,9 @@ class SkipInit(TorchFunctionMode):
     """
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") in _INITIALISERS:
             return args[0] if args else kwargs["tensor"]

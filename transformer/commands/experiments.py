@@ -16,17 +16,14 @@ if TYPE_CHECKING:
 
 
 def ablations(
-    *,
-    data: Annotated[Path | None, "DIR", "folder of the text; without it, no training"] = None,
+    *, data: Annotated[Path | None, "DIR", "folder of the text; without it, no training"] = None,
     out: Annotated[Path | None, "DIR", "folder of the runs, to be resumed there"] = None,
     rows: Annotated[Sequence[str], "ROW", "such as heads-1 layers-1; default: all, in order"] = (),
     seeds: Annotated[Sequence[int], "N", "seeds for the runs of a row"] = (1, 2, 3),
     table: Annotated[Path | None, "FILE", "results file; default: the project's own"] = None,
-    compile_: Annotated[bool, "train with torch.compile"] = False,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    json_: Json = False,
-) -> None:
+    compile_: Annotated[bool, "train with torch.compile"] = False, device: Device = "auto",
+    quiet: Quiet = False, json_: Json = False,
+) -> None:  # fmt: skip
     """Repeat rows of table 3 on Multi30k and compare them with the paper."""
     from transformer.errors import InputError
     from transformer.evaluation.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation

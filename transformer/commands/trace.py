@@ -46,14 +46,11 @@ def trace(
 
 
 def complete(
-    text: Annotated[str, "TEXT", ""],
-    *,
-    checkpoint: Checkpoint,
+    text: Annotated[str, "TEXT", ""], *, checkpoint: Checkpoint,
     tokens: Annotated[int, "N", "continue by at most N tokens"] = 20,
     seed: Annotated[int | None, "N", "sample the tokens, with this seed"] = None,
-    top_k: Annotated[int, "N", "guesses per [MASK]"] = 5,
-    device: Device = "auto",
-) -> None:
+    top_k: Annotated[int, "N", "guesses per [MASK]"] = 5, device: Device = "auto",
+) -> None:  # fmt: skip
     """Continue a text with a one-stack model, or fill in its [MASK]."""
     from transformer.errors import InputError
     from transformer.models.catalogue import open_tracer

@@ -12,16 +12,12 @@ from transformer.commands.options import Data, Device, Quiet
 
 
 def train(
-    recipe: Annotated[str, "PRESET_OR_TOML", "a preset, or a TOML recipe"],
-    *,
-    data: Data,
+    recipe: Annotated[str, "PRESET_OR_TOML", "a preset, or a TOML recipe"], *, data: Data,
     out: Annotated[Path, "DIR", "folder of the run"],
     resume: Annotated[bool, "continue a stopped run"] = False,
-    tensorboard: Annotated[bool, "also write TensorBoard events"] = False,
-    device: Device = "auto",
-    download: Annotated[bool, "download corpora that --data lacks"] = False,
-    quiet: Quiet = False,
-) -> None:
+    tensorboard: Annotated[bool, "also write TensorBoard events"] = False, device: Device = "auto",
+    download: Annotated[bool, "download corpora that --data lacks"] = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Train a model."""
     from transformer.training.recipe import load_stages
 

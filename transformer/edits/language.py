@@ -1,26 +1,25 @@
 """Edits as text: `off cross.3.5`, `cut cross q4 k2`, `no positions`.
 
-Layers, heads, neurons and positions count from 1, as on screen. `encoder`, `decoder` and `cross`
-name a kind of attention for edits of heads, and a stack for edits of layers; a place may leave out
-its last numbers, and then stands for all of them:
+Layers, heads, neurons and positions are 1-based, as on screen. `encoder`, `decoder` and `cross`
+name a kind of attention in head edits, and a stack in layer edits. Omitting the last numbers of a
+place selects all of its layers or heads:
 
-    off HEADS                take heads out: their output becomes 0, before W_O
-    scale HEADS FACTOR       multiply their output, by 0 to 4; factors of one head multiply
-    mean HEADS               replace their output by its mean over reference sentences
-    uniform HEADS            spread their weights evenly over what the mask allows
-    cut HEADS [qN] [kN]      remove the edge from query N to key N, or all edges of either
-    ffn off STACK.LAYER      take a feed-forward network out
-    neuron STACK.L.N VALUE   hold one neuron at a value
-    skip STACK.LAYER         let a layer pass its input on
+    off HEADS                set head outputs to 0, before W_O
+    scale HEADS FACTOR       multiply head outputs by 0 to 4; factors on one head multiply
+    mean HEADS               replace head outputs by their mean over reference sentences
+    uniform HEADS            spread weights evenly over unmasked keys
+    cut HEADS [qN] [kN]      remove the edge from query N to key N, or all edges of one
+    ffn off STACK.LAYER      remove a feed-forward network
+    neuron STACK.L.N VALUE   fix a neuron at a value
+    skip STACK.LAYER         pass a layer's input through
     no positions [STACK]     add no positions
-    no scaling [HEADS]       leave out the division by sqrt(d_k)
-    no mask [decoder.LAYER]  let the decoder see later tokens of a translation that it is given
-    no residual STACK.LAYER  pass on what each block of a layer computes, without its input
+    no scaling [HEADS]       omit the division by sqrt(d_k)
+    no mask [decoder.LAYER]  let the decoder see later tokens under teacher forcing
+    no residual STACK.LAYER  omit a layer's residual connections
     shift positions N        count positions from N + 1
-    swap qk HEADS            let queries and keys change places
+    swap qk HEADS            swap queries and keys
 
-Edits of one model are a set: their order does not matter. `off` and `scale` act on what `mean`,
-`uniform` and `cut` leave of a head.
+The order of edits does not matter. `off` and `scale` apply after `mean`, `uniform` and `cut`.
 """
 
 from __future__ import annotations
@@ -43,22 +42,22 @@ Verb = Literal[
 ]  # fmt: skip
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
-#: Edits as calls take them: one text of several, or any number of texts and edits.
+#: Edits accepted by functions: one text with several edits, or texts and `Edit`s.
 Edits = Union[str, "Edit", Iterable[Union[str, "Edit"]]]
 
 Where = Literal["encoder", "decoder", "cross"]
 KINDS: dict[Where, AttentionKind] = {
     "encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross",
 }  # fmt: skip
-#: The name of a kind of attention in edits.
+#: Place name of each kind of attention.
 PLACES: dict[AttentionKind, Where] = {kind: name for name, kind in KINDS.items()}
 
-#: Maximum factor of `scale`, value of `neuron`, and shift of positions.
+#: Maximum `scale` factor, `neuron` value, and position shift.
 MAX_FACTOR, MAX_VALUE, MAX_SHIFT = 4.0, 1e4, 1000
-#: Limits for one model's edits, and for each one's text in characters.
+#: Maximum number of edits, and characters in the text of one edit.
 MAX_EDITS, MAX_LENGTH = 256, 80
 
-#: Numbers that a place may have and must have.
+#: Minimum and maximum count of numbers in a place.
 _PLACES: dict[Verb, tuple[int, int]] = {
     "off": (0, 2), "scale": (0, 2), "mean": (0, 2), "uniform": (0, 2), "cut": (0, 2),
     "ffn off": (0, 1), "neuron": (2, 2), "skip": (1, 1), "no positions": (0, 0),
@@ -75,13 +74,13 @@ _VALUES: dict[Verb, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit; numbers count from 0 here."""
+    """One edit, with 0-based numbers."""
 
     verb: Verb
-    where: Where | None = None  # a kind of attention, or a stack; None is all
+    where: Where | None = None  # attention kind or stack; None for all
     layer: int | None = None
-    index: int | None = None  # of a head or neuron
-    value: float | None = None  # a factor, a neuron's value, or a number of positions
+    index: int | None = None  # head or neuron
+    value: float | None = None  # scale factor, neuron value, or position shift
     query: int | None = None
     key: int | None = None
 
@@ -98,13 +97,13 @@ class Edit:
 
     @property
     def kind(self) -> AttentionKind:
-        """The kind of attention that an edit of heads is for."""
+        """The kind of attention in a head edit."""
         assert self.where is not None
         return KINDS[self.where]
 
     @property
     def place(self) -> str:
-        """The heads, network or layers that are edited, in words."""
+        """The edited heads, network or layers in words."""
         stack = {"encoder": "the encoder", "decoder": "the decoder", None: "the model"}
         layer = "" if self.layer is None else f"layer {self.layer + 1}"
         if self.of_heads:
@@ -147,12 +146,12 @@ class Edit:
 
     @property
     def of_heads(self) -> bool:
-        """True if the place is heads, not a stack's layers."""
+        """True if the edit applies to heads, False if to layers."""
         return self.verb not in _OF_STACKS and self.verb != "shift positions"
 
     @property
     def silences(self) -> bool:
-        """True if it removes heads: `off`, or a `scale` of 0."""
+        """True for `off`, or `scale` by 0."""
         return self.verb == "off" or (self.verb == "scale" and self.value == 0)
 
     def check(self, config: ModelConfig) -> None:
@@ -175,46 +174,56 @@ class Edit:
         if self.index is not None and self.index >= n:
             self._refuse(f"{self.where} layers have {what} 1 to {n}")
 
+    def check_tokens(self, n_source: int, n_target: int) -> None:
+        """Raise `InputError` for a query or key that a sentence and its translation lack."""
+        for name, at, of_source in (
+            ("q", self.query, self.where == "encoder"), ("k", self.key, self.where != "decoder"),
+        ):  # fmt: skip
+            n, text = (n_source, "source") if of_source else (n_target, "translation")
+            if at is not None and at >= n:
+                self._refuse(f"{name}{at + 1} is beyond the {text}, {name}1 to {name}{n}")
+
     def _refuse(self, reason: str) -> NoReturn:
         raise InputError(f"edit “{self}”: {reason}")
 
 
 def parse_edit(text: str) -> Edit:
-    """Read one edit. Raises `InputError` that names the part and what is allowed."""
+    """Parse one edit. Raises `InputError` if it is invalid."""
     if len(text) > MAX_LENGTH:
-        raise InputError(f"edit “{text[:40]}…”: {len(text)} characters; at most {MAX_LENGTH}")
+        raise InputError(f"edit “{text[:40]}…” has {len(text)} characters; maximum {MAX_LENGTH}")
     words = text.split()
     verb = next((name for name in VERBS if words[: len(name.split())] == name.split()), None)
     if verb is None:
-        raise InputError(f"edit “{text}”: begins with none of {', '.join(VERBS)}")
+        raise InputError(f"edit “{text}”: unknown verb; expected one of {', '.join(VERBS)}")
     edit, rest = Edit(verb), words[len(verb.split()) :]
     if verb in _PLACES and rest and not (verb in _MAY_BE_ALL and len(rest) > 1):
         edit = _placed(edit, rest.pop(0), text)
     elif verb in _PLACES and verb not in _MAY_BE_ALL:
-        _bad(text, f"names no place, such as {_example(verb)}")
+        _bad(text, f"no place; expected one such as {_example(verb)}")
     if verb in _VALUES:
         edit = replace(edit, value=_value(verb, rest.pop(0) if rest else "", text))
     if verb == "cut":
         edit = _edges(edit, rest, text)
     elif rest:
-        _bad(text, f"“{rest[0]}” is too much")
+        _bad(text, f"unexpected “{rest[0]}”; expected nothing after “{verb}”")
     return edit
 
 
 def parse_edits(edits: Edits) -> tuple[Edit, ...]:
-    """Read edits; one text may hold several, with “;” or “,” between them.
+    """Parse edits, separated by “;” or “,” within one text.
 
-    Returns: each once, in an order of their own, so that equal sets are equal tuples.
+    Returns: unique edits in canonical order.
 
-    Raises: `InputError` for a bad edit, two values for one thing, or too many.
+    Raises: `InputError` for an invalid edit, conflicting values, or too many edits.
     """
     parsed: set[Edit] = set()
     for item in edits if isinstance(edits, Iterable) and not isinstance(edits, str) else [edits]:
         if isinstance(item, Edit):
             parsed.add(item)
         elif not isinstance(item, str):
-            raise InputError(f"edit {item!r:.80} is neither text, such as “off cross.3.5”, nor an "
-                             "Edit")  # fmt: skip
+            raise InputError(
+                f"edit {item!r:.80}; expected text such as “off cross.3.5”, or an Edit"
+            )
         else:
             parsed.update(parse_edit(part) for part in re.split("[;,]", item) if part.strip())
     if len(parsed) > MAX_EDITS:
@@ -222,32 +231,32 @@ def parse_edits(edits: Edits) -> tuple[Edit, ...]:
     ordered = sorted(parsed, key=_order)
     for one, other in pairwise(ordered):
         if one.value != other.value and replace(one, value=None) == replace(other, value=None):
-            raise InputError(f"edits “{one}” and “{other}” set the same value; use one of them")
+            raise InputError(f"edits “{one}” and “{other}” set the same value; keep only one")
     return tuple(ordered)
 
 
 def text_of(edits: Sequence[Edit]) -> str:
-    """Return edits in one text, as `parse_edits` reads it."""
+    """Return edits as one text for `parse_edits`."""
     return "; ".join(map(str, edits))
 
 
 def in_words(edits: Iterable[Edit]) -> list[str]:
-    """Return edits in words; single heads of one kind that are off are named together."""
-    named: dict[object, list[Edit]] = {}
+    """Return edits in words; removed heads of one kind form one entry."""
+    groups: dict[object, list[Edit]] = {}
     for edit in edits:
-        one = edit.verb == "off" and edit.index is not None
-        named.setdefault(edit.where if one else edit, []).append(edit)
+        is_head = edit.verb == "off" and edit.index is not None
+        groups.setdefault(edit.where if is_head else edit, []).append(edit)
     return [
-        some[0].words
-        if len(some) == 1
-        else f"{replace(some[0], layer=None, index=None).place} heads "
-        f"{', '.join(f'{(e.layer or 0) + 1}.{(e.index or 0) + 1}' for e in some)} off"
-        for some in named.values()
+        group[0].words
+        if len(group) == 1
+        else f"{replace(group[0], layer=None, index=None).place} heads "
+        f"{', '.join(f'{(e.layer or 0) + 1}.{(e.index or 0) + 1}' for e in group)} off"
+        for group in groups.values()
     ]
 
 
 def heads_off(edits: Iterable[Edit], kind: AttentionKind, shape: tuple[int, int]) -> Bools:
-    """Return the heads [L, H] of one kind that edits take out."""
+    """Return the heads [L, H] of one kind that edits remove."""
     off = np.zeros(shape, np.bool_)
     for edit in edits:
         if edit.silences and edit.kind == kind:
@@ -257,7 +266,7 @@ def heads_off(edits: Iterable[Edit], kind: AttentionKind, shape: tuple[int, int]
 
 
 def off_edits(kind: AttentionKind, off: Bools) -> list[Edit]:
-    """Return the fewest edits that take heads [L, H] of one kind out: a kind, layers, heads."""
+    """Return the fewest edits that remove heads [L, H]: a whole kind, whole layers, or heads."""
     where = PLACES[kind]
     if off.all():
         return [Edit("off", where)]
@@ -280,12 +289,12 @@ def _placed(edit: Edit, place: str, text: str) -> Edit:
     name = name.removesuffix("_self")
     allowed = list(KINDS)[:2] if edit.verb in _OF_STACKS else list(KINDS)
     if edit.verb == "no mask":
-        allowed = ["decoder"]  # the encoder sees everything, and so does cross-attention
+        allowed = ["decoder"]  # only decoder self-attention is causal
     if name not in allowed:
-        _bad(text, f"“{name}” is not {' or '.join(allowed)}")
+        _bad(text, f"unknown place “{name}”; expected {' or '.join(allowed)}")
     least, most = _PLACES[edit.verb]
     if not least <= len(numbers) <= most or not all(map(_counts, numbers)):
-        _bad(text, f"“{place}” is no place such as {_example(edit.verb)}")
+        _bad(text, f"invalid place “{place}”; expected one such as {_example(edit.verb)}")
     layer, index, *_ = (*(int(n) - 1 for n in numbers), None, None)
     return replace(edit, where=name, layer=layer, index=index)
 
@@ -298,8 +307,8 @@ def _value(verb: Verb, word: str, text: str) -> float:
         value = float("nan")
     whole = verb == "shift positions"
     if not least <= value <= most or (whole and value % 1):
-        kind = "a whole number" if whole else "a number"
-        _bad(text, f"“{word}” is not {kind} from {least:g} to {most:g}")
+        kind = "an integer" if whole else "a number"
+        _bad(text, f"invalid value “{word}”; expected {kind} from {least:g} to {most:g}")
     return value + 0.0  # no negative zero
 
 
@@ -307,10 +316,10 @@ def _edges(edit: Edit, words: Sequence[str], text: str) -> Edit:
     ends: dict[str, int] = {}
     for word in words:
         if word[:1] not in ("q", "k") or not _counts(word[1:]) or word[0] in ends:
-            _bad(text, f"“{word}” is not one query such as q4, or one key such as k2")
+            _bad(text, f"invalid edge “{word}”; expected one query (such as q4) or key (k2)")
         ends[word[0]] = int(word[1:]) - 1
     if not ends:
-        _bad(text, "names neither a query such as q4 nor a key such as k2")
+        _bad(text, "no edge; expected a query such as q4 or a key such as k2")
     return replace(edit, query=ends.get("q"), key=ends.get("k"))
 
 

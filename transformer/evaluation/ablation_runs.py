@@ -51,16 +51,10 @@ def precision(device: str, start: Mapping[str, Mapping[str, Any]] = BASE) -> str
 
 
 def make(
-    variation: Variation,
-    seed: int,
-    data: Path,
-    out: Path,
-    *,
-    start: Mapping[str, Mapping[str, Any]] = BASE,
-    device: str = "auto",
-    show_progress: bool = True,
+    variation: Variation, seed: int, data: Path, out: Path, *,
+    start: Mapping[str, Mapping[str, Any]] = BASE, device: str = "auto", show_progress: bool = True,
     report: Report | None = None,
-) -> Run:
+) -> Run:  # fmt: skip
     """Train and score one model, resuming if an earlier call was killed.
 
     Args:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -95,11 +96,12 @@ def word_maps(trace: Trace, row: Row) -> Floats:
         block = source_block(trace)
         weights, sources, targets = block.weights, block.src_tokens, block.tgt_tokens
     end, last = len(targets) - 1, trace.predicted_tokens[-1]
-    columns = word_groups(sources, {len(sources) - 1})
+    by_spaces = partial(word_groups, only_spaces=True)  # like the words that people linked
+    columns = by_spaces(sources, {len(sources) - 1})
     if row == "reading":
-        return merge(weights, word_groups(targets, {0}), columns)[..., 1:, :-1]
+        return merge(weights, by_spaces(targets, {0}), columns)[..., 1:, :-1]
     ends = last == "</s>"
-    words = merge(weights, word_groups([*targets[1:], last], {end} if ends else ()), columns)
+    words = merge(weights, by_spaces([*targets[1:], last], {end} if ends else ()), columns)
     return words[..., :-1, :-1] if ends else words[..., :-1]
 
 

@@ -164,12 +164,9 @@ def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
 
 
 def measured(
-    found: Checkpoint | StackCheckpoint,
-    recipe: Recipe,
-    held_out: Corpus | None,
-    metrics: Mapping[str, Any],
-    how: Measuring,
-) -> dict[str, Any]:
+    found: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
+    metrics: Mapping[str, Any], how: Measuring,
+) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
 
     Args: held_out: see `held_out_text`; None keeps the scores that there are.
@@ -259,12 +256,9 @@ def predictions(
 
 
 def _decoded(
-    translator: Translator,
-    recipe: Recipe,
-    held_out: Corpus,
-    metrics: Mapping[str, Any],
+    translator: Translator, recipe: Recipe, held_out: Corpus, metrics: Mapping[str, Any],
     how: Measuring,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with the default decoding of a translator and its scores."""
     kept = {
         key: value for key, value in metrics.items() if key not in ("decoding", OTHER_DECODINGS)
@@ -338,12 +332,9 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
 
 
 def _tests(
-    translator: Translator | StackModel,
-    recipe: Recipe,
-    held_out: Corpus,
-    decoding: Decoding,
+    translator: Translator | StackModel, recipe: Recipe, held_out: Corpus, decoding: Decoding,
     how: Measuring,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     figures, report = {}, how.report("test sets")
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
         language = recipe.data.tgt if name in MULTI30K_TESTS else None

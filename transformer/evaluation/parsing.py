@@ -67,14 +67,9 @@ def source_text(words: Sequence[str]) -> str:
 
 
 def parse(
-    translator: Translator,
-    sentences: Iterable[Sequence[str]],
-    beam_size: int | None = None,
-    alpha: float | None = None,
-    *,
-    on_parsed: Progress | None = None,
-    max_length: int | None = None,
-) -> list[Parse]:
+    translator: Translator, sentences: Iterable[Sequence[str]], beam_size: int | None = None,
+    alpha: float | None = None, *, on_parsed: Progress | None = None, max_length: int | None = None,
+) -> list[Parse]:  # fmt: skip
     """Parse sentences, given as their words, as the Treebank splits them (see `split_words`).
 
     Args:
@@ -101,12 +96,9 @@ def parse(
 
 
 def evaluate(
-    parser: Translator,
-    reference: Path,
-    beam_size: int | None = None,
-    alpha: float | None = None,
+    parser: Translator, reference: Path, beam_size: int | None = None, alpha: float | None = None,
     on_parsed: Progress | None = None,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """Parse the words of reference trees and compare.
 
     Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired

@@ -65,16 +65,9 @@ class Choice:
 
 
 def publish(
-    run: Path,
-    out: Path,
-    how: Measuring,
-    *,
-    dtype: str = "float16",
-    made_by: str = "",
-    notes: Sequence[str] = (),
-    mix: Path | None = None,
-    share: float | None = None,
-) -> Path:
+    run: Path, out: Path, how: Measuring, *, dtype: str = "float16", made_by: str = "",
+    notes: Sequence[str] = (), mix: Path | None = None, share: float | None = None,
+) -> Path:  # fmt: skip
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
     Args:
@@ -146,13 +139,9 @@ def publish(
 
 
 def _choose(
-    run: Path,
-    checkpoint: Checkpoint,
-    val: Sequence[Pair],
-    device: str,
-    mix: Path | None,
+    run: Path, checkpoint: Checkpoint, val: Sequence[Pair], device: str, mix: Path | None,
     share: float | None,
-) -> tuple[dict[str, Tensor], Choice, list[Choice]]:
+) -> tuple[dict[str, Tensor], Choice, list[Choice]]:  # fmt: skip
     """Return the weights that score best on val, how they were made, and all that was tried."""
     files = RunFolder(run).epochs()
     if not files:

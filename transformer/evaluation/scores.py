@@ -188,16 +188,10 @@ def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, 
 
 
 def evaluate_files(
-    translator: Translator,
-    src: str | Path,
-    ref: str | Path,
-    *,
-    beam_size: int | None = None,
-    alpha: float | None = None,
-    protocol: str | None = None,
-    language: str | None = None,
+    translator: Translator, src: str | Path, ref: str | Path, *, beam_size: int | None = None,
+    alpha: float | None = None, protocol: str | None = None, language: str | None = None,
     on_translated: Callable[[int, int], None] | None = None,
-) -> Evaluation:
+) -> Evaluation:  # fmt: skip
     """Translate a file and score it against another, line by line, plain or gzipped.
 
     Args:

@@ -67,12 +67,9 @@ def bleu_of(sums: NDArray[np.integer]) -> float:
 
 
 def resampled(
-    statistics: Sequence[Statistics],
-    groups: Sequence[Hashable],
-    *,
-    resamples: int = 1000,
+    statistics: Sequence[Statistics], groups: Sequence[Hashable], *, resamples: int = 1000,
     seed: int = 0,
-) -> NDArray[np.float64]:
+) -> NDArray[np.float64]:  # fmt: skip
     """Score every system on the same resamples of the sentences, drawn with replacement.
 
     Args:
@@ -95,12 +92,9 @@ def resampled(
 
 
 def differences(
-    scores: NDArray[np.float64],
-    observed: Sequence[float],
-    baseline: int,
-    *,
+    scores: NDArray[np.float64], observed: Sequence[float], baseline: int, *,
     confidence: float = 0.95,
-) -> list[Difference]:
+) -> list[Difference]:  # fmt: skip
     """Compare every system with a baseline.
 
     The intervals are simultaneous: their half-width is the quantile, over resamples, of the largest
@@ -192,13 +186,9 @@ def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list
 
 
 def tune(
-    translator: Translator,
-    pairs: Sequence[Pair],
-    settings: Sequence[Decoding] | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    on_tried: Callable[[int, int], None] | None = None,
-) -> Tuning:
+    translator: Translator, pairs: Sequence[Pair], settings: Sequence[Decoding] | None = None, *,
+    resamples: int = RESAMPLES, on_tried: Callable[[int, int], None] | None = None,
+) -> Tuning:  # fmt: skip
     """Try settings on the validation text.
 
     Args:

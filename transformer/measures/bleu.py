@@ -1,4 +1,4 @@
-"""BLEU of a text, which the app computes without sacreBLEU."""
+"""Corpus BLEU without sacreBLEU, which the app does not install."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-#: sacreBLEU's tokenizer 13a: its replacements, in this order; other entities stay, ...
+#: Replacements in sacreBLEU's 13a tokenizer, in order; other entities are unchanged.
 _DECODED = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-#: ... and spaces around what the groups name.
+#: Patterns that add spaces around punctuation.
 _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
     (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
     (r"([^0-9])([\.,])", r"\1 \2 "),
@@ -20,7 +20,7 @@ _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return cased BLEU against one reference per text, 0 to 100, equal to sacreBLEU's."""
+    """Return cased BLEU with one reference per text, 0 to 100, equal to sacreBLEU's."""
     matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
     for texts in zip(hypotheses, references, strict=True):
         words = [_words(text) for text in texts]
@@ -34,7 +34,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
             totals[n] += ours.total()
     if not matches[0] or not totals.all():
         return 0.0
-    halvings = np.cumsum(matches == 0)  # an order without a match counts half as the one before
+    halvings = np.cumsum(matches == 0)  # halve the count for each order without matches
     shares = np.where(matches > 0, matches, 0.5**halvings) / totals
     brevity = min(0.0, 1 - lengths[1] / lengths[0])
     return float(100 * np.exp(np.log(shares).mean() + brevity))

@@ -1,11 +1,11 @@
-"""Compare two models or two sentences: similarity of maps, and differences of texts.
+"""Comparison of two models or sentences: map similarity and text differences.
 
-A row of attention is a distribution over keys. Two of them are compared by the Jensen-Shannon
-divergence (Lin 1991) in bits: 0 where they are equal, 1 where they share no key. The similarity of
-two maps is 1 minus the mean divergence of their rows; rows and columns must mean the same in
-both, so models with different vocabularies are compared over whole words (`measures.words`).
+An attention row is a distribution over keys. Two rows are compared by their Jensen-Shannon
+divergence (Lin 1991) in bits: 0 if they are equal, 1 if they share no key. Map similarity is 1
+minus the mean divergence over rows. Both maps must have the same rows and columns, so models with
+different vocabularies are compared over whole words (`measures.words`).
 
-Like all measures of attention, this shows where two heads look, not what they do with it.
+Like all attention measures, similarity compares where heads look, not how the values are used.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from transformer.measures.words import group_labels, maps_by_words, word_groups
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Reals
 
-#: (head of the first, head of the second), both numbered through all layers from 0.
+#: (head of A, head of B), each numbered across layers from 0.
 HeadPair = tuple[int, int]
 
-#: Added before a logarithm: keeps 0 log 0 at 0, and changes no weight above it.
+#: Added before a logarithm to keep 0 log 0 at 0; too small to change a positive weight.
 _TINY = float(np.finfo(np.float64).tiny)
 
 #: The definition in one sentence, for the screen.
@@ -39,29 +39,29 @@ SIMILARITY_RULE = (
 
 
 def divergence(one: Floats, other: Floats) -> Reals:
-    """Jensen-Shannon divergence of rows, in bits, 0 to 1. Shapes: [..., m] twice, to [...].
+    """Return the Jensen-Shannon divergence of rows [..., m] in bits, [...], 0 to 1.
 
-    JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2. Rows are first divided by their sum; a row of
-    zeros is at distance 1 from all other rows and equal to another row of zeros.
+    JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2. Rows are first divided by their sum. Two rows of
+    zeros have divergence 0; a row of zeros and any other row have divergence 1.
 
-    Raises: `ValueError` if the numbers of keys differ or a weight is negative or NaN.
+    Raises: `ValueError` if key counts differ or a weight is negative or NaN.
     """
     p, q = _distributions(one), _distributions(other)
     if p.shape[-1] != q.shape[-1]:
-        raise ValueError(f"rows over {p.shape[-1]} and {q.shape[-1]} keys cannot be compared")
+        raise ValueError(f"rows have {p.shape[-1]} and {q.shape[-1]} keys; expected equal counts")
     bits = entropy_bits((p + q) / 2) - (entropy_bits(p) + entropy_bits(q)) / 2
     empty = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
     return np.clip(np.where(empty, 1.0, bits), 0.0, 1.0)
 
 
 def similarity(one: Floats, other: Floats) -> Reals:
-    """Return the similarity of every pair of maps: 1 - mean divergence of rows.
+    """Return the similarity of each pair of maps, 1 minus their mean row divergence.
 
-    Args: one: [A, n, m].  other: [B, n, m]; rows and columns mean the same in both.
+    Args: one: [A, n, m].  other: [B, n, m], with the same queries and keys.
 
     Returns: [A, B], 0 to 1.
 
-    Raises: `ValueError` if the maps differ in shape or have no row.
+    Raises: `ValueError` if map shapes differ or are empty.
     """
     if one.shape[1:] != other.shape[1:] or one.ndim != 3 or 0 in one.shape[1:]:
         raise ValueError(
@@ -71,7 +71,7 @@ def similarity(one: Floats, other: Floats) -> Reals:
     p_entropy, q_entropy = entropy_bits(p), entropy_bits(q)  # [A, n], [B, n]
     p_empty, q_empty = p.sum(axis=-1) == 0, q.sum(axis=-1) == 0
     similarities = np.empty((len(p), len(q)))
-    both, logs = np.empty(p.shape[1:]), np.empty(p.shape[1:])  # of one pair, to stay in the cache
+    both, logs = np.empty(p.shape[1:]), np.empty(p.shape[1:])  # for one pair, to stay in cache
     for i, j in np.ndindex(similarities.shape):
         np.multiply(np.add(p[i], q[j], out=both), 0.5, out=both)
         np.log2(np.add(both, _TINY, out=logs), out=logs)
@@ -82,16 +82,16 @@ def similarity(one: Floats, other: Floats) -> Reals:
 
 
 def assign(values: Reals) -> tuple[HeadPair, ...]:
-    """Return the assignment of rows to columns with the greatest sum.
+    """Return the assignment of rows to columns with the largest sum.
 
     The Hungarian method as shortest augmenting paths over reduced costs (Kuhn 1955, Jonker and
     Volgenant 1987): exact, in time n^2 m for n rows and m >= n columns.
 
-    Args: values: [A, B], finite; if A and B differ, some of the longer side stay unmatched.
+    Args: values: [A, B], finite; if A and B differ, the longer axis keeps unmatched entries.
 
-    Returns: min(A, B) pairs in the order of rows.
+    Returns: min(A, B) pairs sorted by row.
 
-    Raises: `ValueError` for values that are not finite, or not a matrix.
+    Raises: `ValueError` if values are not finite or not a matrix.
     """
     if values.ndim != 2 or not np.isfinite(values).all():
         raise ValueError(f"values of shape {values.shape}; expected a matrix of finite numbers")
@@ -129,16 +129,14 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
 
 
 def parting(one: Sequence[object], other: Sequence[object]) -> int | None:
-    """Return the first position at which two texts differ (or one ends); None if equal."""
+    """Return the first position where two texts differ or one ends, or None if they are equal."""
     pairs = zip(one, other, strict=False)
-    position = next((at for at, (here, there) in enumerate(pairs) if here != there), None)
-    if position is None and len(one) != len(other):
-        return min(len(one), len(other))
-    return position
+    end = None if len(one) == len(other) else min(len(one), len(other))
+    return next((at for at, (here, there) in enumerate(pairs) if here != there), end)
 
 
 def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the positions in each of two texts outside their longest matching blocks."""
+    """Return the positions in two texts outside their longest matching blocks."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     here, there = set(range(len(one))), set(range(len(other)))
     for block in matcher.get_matching_blocks():
@@ -148,7 +146,7 @@ def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...
 
 
 class Word(NamedTuple):
-    """A word of a translation, or a single token; "" where a text has none."""
+    """A word or single token of a translation; "" where the other text has one more."""
 
     text: str = ""
     tokens: tuple[int, ...] = ()  # positions among the predicted tokens
@@ -156,19 +154,19 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Two translations word by word: equal words side by side, others with those in their place."""
+    """Two translations aligned word by word."""
 
-    pairs: tuple[tuple[Word, Word], ...]  # the end tokens are the last one
-    unit: str  # "word", or "token" for strings of letters, which are one word each
+    pairs: tuple[tuple[Word, Word], ...]  # the last pair is the end tokens
+    unit: str  # "word", or "token" if each translation is a single word, such as letters
 
     @property
     def parts_at(self) -> int | None:
-        """The first pair that differs; None if the translations have the same words."""
+        """First pair that differs, or None if the translations have the same words."""
         return next((at for at, (a, b) in enumerate(self.pairs) if a.text != b.text), None)
 
 
 def side_by_side(one: Trace, other: Trace) -> SideBySide:
-    """Align the translations of two traces."""
+    """Align the translations in two traces."""
     by_token = all(
         len(word_groups(trace.predicted_tokens[: trace.n_words])) <= 1 for trace in (one, other)
     )
@@ -179,14 +177,13 @@ def side_by_side(one: Trace, other: Trace) -> SideBySide:
     pairs = [*zip(left[:start], right[:start], strict=True)]
     rest = SequenceMatcher(None, here[start:], there[start:], autojunk=False)
     for _, i, j, k, n in rest.get_opcodes():
-        some = left[start:][i:j], right[start:][k:n]
-        pairs += zip_longest(*some, fillvalue=Word())
+        pairs += zip_longest(left[start:][i:j], right[start:][k:n], fillvalue=Word())
     pairs += zip_longest(left_end, right_end, fillvalue=Word())
     return SideBySide(tuple(pairs), "token" if by_token else "word")
 
 
 def _words(trace: Trace, by_token: bool) -> tuple[list[Word], list[Word]]:
-    """Return the words of a translation, and its end token if it has one."""
+    """Return translated words, and the end token if there is one."""
     n, tokens = trace.n_words, trace.predicted_tokens
     groups = tuple((at,) for at in range(n)) if by_token else word_groups(tokens[:n])
     words = [*map(Word, group_labels(tokens, groups), groups)]
@@ -194,10 +191,9 @@ def _words(trace: Trace, by_token: bool) -> tuple[list[Word], list[Word]]:
 
 
 def _distributions(weights: Floats) -> Reals:
-    """Convert to float64 and normalise rows; rows of zeros stay."""
     wide: Reals = weights.astype(np.float64)
     if wide.size and not wide.min() >= 0:  # NaN fails this too
-        raise ValueError("weights are negative or not numbers")
+        raise ValueError("weights contain negative or NaN values; expected 0 or more")
     total = wide.sum(axis=-1, keepdims=True)
     wide /= np.where(total > 0, total, 1)
     return wide
@@ -205,18 +201,18 @@ def _distributions(weights: Floats) -> Reals:
 
 _Shape = tuple[int, int]
 
-#: Words in the same place count as partners if at most this share of a sentence's words differs.
+#: Maximum share of differing words for words at equal positions to be compared.
 _MOST_CHANGED = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
 class HeadAgreement:
-    """Similarities of the heads of two models on one sentence, for one kind of attention."""
+    """Similarity of two models' heads on one sentence, for one kind of attention."""
 
-    values: Reals  # [A, B], similarity of every pair; heads are counted through all layers
+    values: Reals  # [A, B], similarity of each pair; heads are numbered across layers
     rows: int  # number of query words
-    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and of B
-    mean: float  # similarity of the two maps averaged over all heads
+    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and B
+    mean: float  # similarity of the two mean maps
 
     @cached_property
     def matched(self) -> float:
@@ -226,15 +222,13 @@ class HeadAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """The assignment of A's heads to B's over a number of sentences."""
+    """Assignment of A's heads to B's over several sentences."""
 
-    # [A, B], mean similarity over all rows of all sentences; heads are numbered across layers.
-    values: Reals
-    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and of B
-    # The assignment with the greatest sum; the side with more heads keeps some unmatched.
-    pairs: tuple[HeadPair, ...]
-    sentences: int  # number compared
-    left_out: int  # number left out because the two models see different words
+    values: Reals  # [A, B], mean similarity over rows; heads are numbered across layers
+    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and B
+    pairs: tuple[HeadPair, ...]  # with the largest sum; the larger side keeps unmatched heads
+    sentences: int  # sentences compared
+    left_out: int  # sentences in which the models see different words
 
     @property
     def mean(self) -> float:
@@ -243,7 +237,7 @@ class Matching:
 
     @property
     def in_place(self) -> float | None:
-        """Mean similarity of heads of the same layer and number; None if there are none."""
+        """Mean similarity of heads with equal layer and number, or None if there are none."""
         (layers, heads), (other_layers, other_heads) = self.shapes
         both = [
             self.values[layer * heads + head, layer * other_heads + head]
@@ -256,11 +250,9 @@ class Matching:
 def head_agreements(
     left: Trace, right: Trace, *, by_place: bool = False, report: Callable[[], None] = lambda: None,
 ) -> dict[AttentionKind, HeadAgreement]:  # fmt: skip
-    """Return the similarities of all heads, for each kind of attention whose words line up.
+    """Return head similarities for each kind of attention with matching words.
 
-    Args:
-        by_place: as in `partners`.
-        report: called after every layer of the left; may raise to stop.
+    Args: by_place: as in `partners`.  report: called after each left layer; may raise to stop.
     """
     agreements = {}
     for kind in ATTENTION_KINDS:
@@ -283,23 +275,22 @@ def head_agreements(
 
 
 def match(agreements: Iterable[HeadAgreement | None]) -> Matching | None:
-    """Match heads over sentences, each weighted by its words; None if no sentence compares.
+    """Match heads over sentences weighted by word count, or return None if there are none.
 
-    Args: agreements: one kind's agreement on each sentence; None leaves a sentence out.
+    Args: agreements: one kind's agreement on each sentence, or None to leave a sentence out.
     """
-    every = list(agreements)
-    known = [agreement for agreement in every if agreement is not None]
-    if not known:
+    sentences = list(agreements)
+    compared = [agreement for agreement in sentences if agreement is not None]
+    if not compared:
         return None
-    rows = sum(agreement.rows for agreement in known)
-    weighted = [agreement.values * agreement.rows for agreement in known]
-    values: Reals = np.sum(weighted, axis=0) / rows
-    left_out = len(every) - len(known)
-    return Matching(values, known[0].shapes, assign(values), len(known), left_out)
+    rows = [agreement.rows for agreement in compared]
+    values = np.average([agreement.values for agreement in compared], axis=0, weights=rows)
+    left_out = len(sentences) - len(compared)
+    return Matching(values, compared[0].shapes, assign(values), len(compared), left_out)
 
 
 def partners(one: Sequence[str], other: Sequence[str], *, by_place: bool = False) -> bool:
-    """Return True if two axes have the same labels, or with `by_place` at least two thirds."""
+    """Return True if two axes have equal labels, or with `by_place` at least two thirds of them."""
     if tuple(one) == tuple(other):
         return True
     changed = sum(here != there for here, there in zip(one, other, strict=False))
@@ -307,7 +298,7 @@ def partners(one: Sequence[str], other: Sequence[str], *, by_place: bool = False
 
 
 def total_log_prob(trace: Trace | None) -> float:
-    """Return log P of all predicted tokens in nats, `</s>` included; NaN if it is unknown."""
+    """Return log P of all predicted tokens in nats, including `</s>`, or NaN if unknown."""
     if trace is None or len(trace.log_probs) != len(trace.predicted_tokens):
         return math.nan
     return float(trace.log_probs.sum(dtype="f8"))

@@ -1,6 +1,6 @@
-"""Segmentations of a text: the text of each piece, differences, and probability.
+"""Text segmentations: piece texts, differences, and probability.
 
-Texts are normalised, with `▁` for spaces, as `Tokenizer.normalize` writes them.
+Texts are normalised by `Tokenizer.normalize`, with `▁` for spaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 _START = "\u2581"
 
-#: Cost of an unknown character in SentencePiece beyond the rarest piece's, in nats.
+#: SentencePiece's penalty for an unknown character, in nats below the rarest piece.
 _UNKNOWN_PENALTY = 10.0
 
 #: Longer words are segmented without dropout, since merging takes quadratic time.
@@ -27,19 +27,19 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Replacement:
-    """A span of text that normalisation replaced; either side may be empty."""
+    """A replacement made by normalisation; either text may be empty."""
 
     before: str
     after: str
-    at: int  # its start in the text before
+    at: int  # start in the original text
 
 
 def piece_texts(
     pieces: Sequence[str], ids: Sequence[int], byte_ids: Collection[int]
 ) -> tuple[str, ...]:
-    """Return the text of each piece; joined, they are the normalised text.
+    """Return the text of each piece; joined, they form the normalised text.
 
-    A character spelled in bytes is assigned to its last byte; the other bytes have empty text.
+    A character spelled in bytes is assigned to its last byte; its other bytes have empty text.
     """
     texts: list[str] = []
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -57,12 +57,12 @@ def piece_texts(
 
 
 def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Span], ...]:
-    """Return where two segmentations of a text differ: minimal (first, end) spans of pieces.
+    """Return minimal (first, end) spans of pieces where two segmentations of a text differ.
 
     Raises: `ValueError` if the texts differ.
     """
     if "".join(one) != "".join(other):
-        raise ValueError("the segmentations are not of the same text")
+        raise ValueError("segmentations have different texts")
     differences: list[tuple[Span, Span]] = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -80,25 +80,25 @@ def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Spa
 
 
 def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
-    """Return the log-probability, in nats, of a text over all its unigram segmentations.
+    """Return the log-probability of a text in nats, summed over all unigram segmentations.
 
-    This is the forward sum over the lattice of pieces (Kudo 2018, section 3.2). A character
-    without its own piece counts as unknown.
+    This is the forward sum over the piece lattice (Kudo 2018, section 3.2). A character that is not
+    a piece counts as unknown.
 
-    Args: log_probs: of every ordinary piece.
+    Args: log_probs: log-probability of each ordinary piece.
     """
     longest = max(map(len, log_probs), default=0)
     unknown = min(log_probs.values(), default=0.0) - _UNKNOWN_PENALTY
     total = [0.0, *[-math.inf] * len(text)]
     for start in range(len(text)):
         before = total[start]
-        known = False
+        is_piece = False
         for end in range(start + 1, min(len(text), start + longest) + 1):
             log_prob = log_probs.get(text[start:end])
             if log_prob is not None:
-                known |= end == start + 1
+                is_piece |= end == start + 1
                 total[end] = _add(total[end], before + log_prob)
-        if not known:
+        if not is_piece:
             total[start + 1] = _add(total[start + 1], before + unknown)
     return total[-1]
 
@@ -109,12 +109,10 @@ def merged(
 ) -> tuple[str, ...]:  # fmt: skip
     """Segment by byte-pair merges, with BPE dropout (Provilkov et al. 2020).
 
-    Starting from single characters, the neighbours whose union ranks highest are merged until none
-    can be; at each step every possible merge is skipped with probability `dropout`.
+    Starting from single characters, the adjacent pair whose union ranks highest is merged until no
+    merge is possible; at each step every possible merge is skipped with probability `dropout`.
 
-    Args:
-        ranks: of every piece; higher is merged earlier.
-        rng: needed with dropout.
+    Args: ranks: rank of each piece; higher ranks merge first.  rng: required with dropout.
     """
     pieces: list[str] = []
     starts = [i for i, character in enumerate(text) if i == 0 or character == _START]
@@ -127,7 +125,7 @@ def merged(
 
 
 def changes(before: str, after: str) -> tuple[Replacement, ...]:
-    """Return the changes that turn one text into the other, in order."""
+    """Return the replacements that turn `before` into `after`, in order."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     return tuple(
         Replacement(before[i:k], after[j:m], i)

@@ -1,8 +1,7 @@
-"""Entropy in bits, and how sharp rows of attention are (section 3.2.1).
+"""Entropy in bits and sharpness of attention rows (section 3.2.1).
 
 H(p) = -sum_i p_i log2 p_i measures uncertainty: 0 if one outcome is certain, log2 n if n are
-equally likely. Traces record entropies of next-token distributions in nats, as computed by the
-search; `nats_to_bits` converts those.
+equally likely. Traces record next-token entropies in nats; `nats_to_bits` converts them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ EVENNESS_RULE = (
 
 
 def entropy_bits(rows: Floats | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the entropy of distributions along the last axis, in bits. Shapes: [..., m] to [...].
+    """Return the entropy in bits of distributions along the last axis, [..., m] to [...].
 
     Entries of 0, such as masked keys, contribute nothing.
     """
@@ -40,33 +39,33 @@ def nats_to_bits(nats: Floats) -> Floats:
 
 
 def evenness(maps: Floats) -> NDArray[np.float64]:
-    """Return how evenly each head looks, [L, H, n, m] to [L, H], 0 to 1: see `EVENNESS_RULE`.
+    """Return the evenness of each head, [L, H, n, m] to [L, H], 0 to 1: see `EVENNESS_RULE`.
 
-    Keys that no head sees do not count: a causal map has only zeros for later ones. Rows with a
-    single visible key carry no information and are left out.
+    Keys that no head sees, such as later tokens in causal maps, are ignored. Rows with a single
+    visible key carry no information and are left out.
     """
     visible = (maps > 0).any(axis=(0, 1)).sum(axis=-1)  # [n], number of keys visible to any head
-    some = visible > 1
-    if not some.any():
+    rows = visible > 1
+    if not rows.any():
         return np.zeros(maps.shape[:2])
-    share: NDArray[np.float64] = entropy_bits(maps)[..., some] / np.log2(visible[some])
+    share: NDArray[np.float64] = entropy_bits(maps)[..., rows] / np.log2(visible[rows])
     mean: NDArray[np.float64] = share.mean(axis=-1)
     return mean
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Measures of one row of weights."""
+    """Sharpness measures for one row of weights."""
 
-    entropy: float  # in bits; 0 if one key takes all, log2 n if all n are equal
-    largest: float  # the largest weight
-    # The sum over keys of d a_j / d e_j = a_j (1 - a_j), the response of the weights to their own
-    # logits; 0 for a saturated softmax, which then passes no gradient back.
+    entropy: float  # in bits; 0 if one key has all the weight, log2 n if n keys share it equally
+    largest: float  # largest weight
+    # Sum over keys of d a_j / d e_j = a_j (1 - a_j), the slope of each weight in its own logit;
+    # 0 for a saturated softmax, which passes no gradient back.
     slope: float
 
 
 def spread(weights: Floats) -> Spread:
-    """Measure one row of weights [m] that sums to 1; masked ones are 0 and do not count."""
+    """Measure one row of weights [m] that sums to 1; masked keys have weight 0."""
     a = weights.astype(np.float64)
     return Spread(
         entropy=float(entropy_bits(a)),
@@ -76,7 +75,7 @@ def spread(weights: Floats) -> Spread:
 
 
 def divided(dots: Floats, mask: Bools, divisor: float) -> Floats:
-    """Return softmax(dots / divisor) over the keys that may be seen, in float64.
+    """Return softmax(dots / divisor) over visible keys, in float64.
 
     Args:
         dots: [m], q . k.  mask: [m], True = may attend.

@@ -1,12 +1,12 @@
-"""Why one finished translation beat another: log-probability, length, and the penalty between them.
+"""Comparison of finished translations by log-probability, length, and length penalty.
 
-A translation Y of log-probability L scores L / lp(Y) with lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al.
-2016, eq. 14; section 6.1 of the paper sets alpha = 0.6). Since L is negative and lp grows with the
-length, a larger alpha favours longer translations. Two of different lengths score the same at
-exactly one alpha, where L1 / L2 = ((5 + |Y1|) / (5 + |Y2|))^alpha.
+A translation Y with log-probability L scores L / lp(Y), lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al.
+2016, eq. 14; section 6.1 of the paper sets alpha = 0.6). Since L is negative and lp grows with
+length, a larger alpha favours longer translations. Translations of different lengths have equal
+scores at exactly one alpha, where L1 / L2 = ((5 + |Y1|) / (5 + |Y2|))^alpha.
 
-This compares what one search finished. A search with another alpha prunes the same way, since all
-hypotheses of a step are equally long, but may stop at another step.
+Only translations from one search are compared. A search with another alpha prunes the same way,
+since all hypotheses at a step are equally long, but may stop at another step.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from itertools import combinations, pairwise
 from transformer.measures.beam import Node, Tree
 from transformer.search.rules import PAPER, BeamRule
 
-#: Range of alpha in the app.
+#: Minimum and maximum alpha in the app.
 ALPHAS = (0.0, 2.0)
 
 _APART = 1e-9  # alphas closer than this are treated as equal
 
 
 def score_at(node: Node, alpha: float, rule: BeamRule = PAPER) -> float:
-    """Return the score, with another alpha, of the translation that ends in a node."""
+    """Return the score under another alpha of the translation that ends in a node."""
     return node.total / rule.penalty(node.length, alpha)
 
 
 def crossing(first: Node, second: Node, rule: BeamRule = PAPER) -> float | None:
-    """Return the alpha, any real number, at which two translations score the same.
+    """Return the alpha at which two translations have equal scores, any real number.
 
-    Returns: None if there is none (equal lengths) or every alpha is (log P = 0).
+    Returns: None for translations of equal length, or if one has log P = 0.
     """
     if first.length == second.length or first.total >= 0 or second.total >= 0:
         return None
     ratio = math.log(first.total / second.total)
-    # Every rule's penalty is its value at alpha = 1, to the power of alpha.
+    # Under every rule, the penalty is its value at alpha = 1 raised to the power alpha.
     return ratio / math.log(rule.penalty(first.length, 1) / rule.penalty(second.length, 1))
 
 
 def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tuple[int, ...]:
-    """Return the indices of `leaves`, best first; equal ones in the given order."""
+    """Return indices into `leaves`, best first; ties keep their order."""
     return tuple(
         sorted(range(len(leaves)), key=lambda place: -score_at(leaves[place], alpha, rule))
     )
@@ -51,7 +51,7 @@ def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tup
 
 @dataclass(frozen=True)
 class WinningRange:
-    """An interval of alpha in which one translation wins."""
+    """Interval of alpha in which one translation wins."""
 
     low: float
     high: float
@@ -59,7 +59,7 @@ class WinningRange:
 
 
 def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[WinningRange, ...]:
-    """Return the winner for every alpha, from the lowest up; neighbours differ."""
+    """Return the winner in each interval of alpha, in increasing order of alpha."""
     if not leaves:
         return ()
     low, high = ALPHAS
@@ -69,7 +69,7 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
     ranges: list[WinningRange] = []
     for start, end in pairwise(borders):
         if end - start < _APART and ranges:
-            continue  # several cross at one alpha, where rounding decides the order
+            continue  # several crossings at one alpha, where rounding decides the order
         best = ranking(leaves, (start + end) / 2, rule)[0]
         since = ranges[-1].high if ranges else start
         if ranges and ranges[-1].place == best:
@@ -81,9 +81,9 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
 
 
 def could_reach(tree: Tree, node: Node) -> float:
-    """Return the best score that a live hypothesis could still reach.
+    """Return the highest score that a live hypothesis could still reach.
 
-    Log-probabilities only fall, and the greatest length has the mildest penalty.
+    Log-probabilities only fall, and the maximum length has the largest divisor.
     """
     return node.total / tree.penalty(tree.max_length)
 
@@ -91,7 +91,7 @@ def could_reach(tree: Tree, node: Node) -> float:
 def needed_then(tree: Tree, step: int) -> float | None:
     """Return the score to beat after a step: rank `beam_size` among finished hypotheses.
 
-    Returns: None if fewer had finished.
+    Returns: None if fewer hypotheses had finished.
     """
     scores = sorted((n.score for n in map(tree.node, tree.leaves) if n.step <= step), reverse=True)
     return scores[tree.beam_size - 1] if len(scores) >= tree.beam_size else None

@@ -1,10 +1,10 @@
-"""Combined heads, the largest weights of a query, and the weight on chosen tokens.
+"""Head combination, largest weights, weight on chosen tokens, and patterns.
 
 Maps are [L, H, n, m]: rows are queries and sum to 1, columns are keys. Attention does not show how
-the model uses the values that it reads.
+the model uses values.
 
-A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows without such a key
-(the first token has no previous token) and rows with a single visible key do not count.
+A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows with no such key
+(the first token has no previous token) or a single visible key are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformer.measures.entropy import entropy_bits
 from transformer.measures.registered import register_measure
 from transformer.types import Bools, Floats
 
-#: How several heads become one map. A row of a maximum may sum to more than 1.
+#: Head reduction; rows of "max" may sum to more than 1.
 How = Literal["mean", "max"]
 HOWS: tuple[How, ...] = ("mean", "max")
 
@@ -33,20 +33,16 @@ _ROUNDING = 1e-6
 def combine(
     maps: Floats, how: How = "mean", layer: int | None = None, head: int | None = None
 ) -> Floats:
-    """Return the map of a single head, or of several combined element by element.
+    """Return one head's map, or several combined element-wise, [n, m] float32.
 
-    Args:
-        maps: [L, H, n, m].
-        layer, head: 0-based; None takes all of them.
-
-    Returns: [n, m], float32; exactly the head's map if layer and head are given.
+    Args: maps: [L, H, n, m].  layer, head: 0-based; None combines all.
     """
     layers = maps if layer is None else maps[layer : layer + 1]
     return _reduced(layers if head is None else layers[:, head : head + 1], how, (0, 1))
 
 
 def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Floats:
-    """Return one map of some heads: [L, H, n, m] to [n, m]. Raises `ValueError` for none."""
+    """Return the combined map of heads, [L, H, n, m] to [n, m]. Raises `ValueError` if empty."""
     if not heads:
         raise ValueError("no heads chosen; expected at least one")
     return _reduced(np.stack([maps[layer, head] for layer, head in heads]), how, (0,))
@@ -55,7 +51,7 @@ def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Fl
 def widen(maps: Floats, how: How = "mean") -> Floats:
     """Append combined heads as a last column and combined layers as a last row.
 
-    Shapes: [L, H, n, m] to [L + 1, H + 1, n, m]; the last one combines everything.
+    Shapes: [L, H, n, m] to [L + 1, H + 1, n, m]; the last map combines all heads.
     """
     reduce = np.mean if how == "mean" else np.max
     wide = np.concatenate([maps, reduce(maps, axis=1, keepdims=True)], axis=1)
@@ -66,14 +62,13 @@ def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
     """Select the fewest keys per query whose weights reach a share of the row sum.
 
     Args:
-        maps: [..., m], weights of at least 0.
-        mass: the share, 0 to 1. 0 selects no key, 1 all weights above 0 (up to 1e-6, the rounding
-            of float32).
+        maps: [..., m], non-negative.
+        mass: share from 0 (no key) to 1 (all positive weights, up to float32 rounding of 1e-6).
 
-    Returns: [..., m] bool. Earlier keys come first among equal weights.
+    Returns: [..., m] bool. Equal weights are taken in key order.
     """
     if not 0 <= mass <= 1:
-        raise ValueError(f"mass={mass}; expected 0 to 1")
+        raise ValueError(f"mass {mass} is out of range; expected 0 to 1")
     order = np.argsort(-maps, axis=-1, kind="stable")
     largest_first = np.take_along_axis(maps, order, axis=-1).astype(np.float64)
     before = np.cumsum(largest_first, axis=-1) - largest_first
@@ -84,9 +79,9 @@ def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
 
 
 def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> NDArray[np.float64]:
-    """Return the weight of maps [..., n, m] on some keys, [...].
+    """Return the weight of maps [..., n, m] on `keys`, [...].
 
-    Sums over `keys` and averages over `queries`, or over all queries if there are none.
+    Weights are summed over `keys` and averaged over `queries`, or over all queries if empty.
     """
     rows = maps[..., list(queries), :] if queries else maps
     on_keys = rows[..., list(keys)].astype(np.float64).sum(axis=-1)
@@ -95,11 +90,11 @@ def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> N
 
 
 def information(maps: Floats) -> NDArray[np.float64]:
-    """Return how many bits each row tells about the key, [..., n, m] to [..., n].
+    """Return the information each query gives about its key in bits, [..., n, m] to [..., n].
 
-    That is the Kullback-Leibler divergence of a row from the mean row of its map. Its mean over the
-    rows is the mutual information of query and key: 0 if every query looks alike (all at `</s>`,
-    say), and large if each looks at few keys and others look elsewhere.
+    This is the Kullback-Leibler divergence of a row from the mean row of its map. Its mean over
+    rows is the mutual information of query and key: 0 if all rows are equal (all at `</s>`, say),
+    and large if each query looks at few keys that other queries ignore.
     """
     rows = maps.astype(np.float64)
     mean = rows.mean(axis=-2, keepdims=True)
@@ -109,10 +104,7 @@ def information(maps: Floats) -> NDArray[np.float64]:
 
 
 def mutual_information(maps: Floats) -> NDArray[np.float64]:
-    """Return the mutual information of query and key in bits, [L, H, n, m] to [L, H].
-
-    The head with the largest is the clearest to look at: its queries tell most about their keys.
-    """
+    """Return the mutual information of query and key in bits, [L, H, n, m] to [L, H]."""
     return np.stack([information(layer).mean(axis=-1) for layer in maps])  # bounds the memory
 
 
@@ -124,8 +116,8 @@ def _reduced(maps: Floats, how: How, axes: tuple[int, ...]) -> Floats:
     return mean
 
 
-#: "diagonal" is the line from the first query and key to the last ones, and one key to either side;
-#: "end" are special tokens behind the first key, such as `</s>`; "pair" are chosen tokens.
+#: "diagonal": the line from first to last query and key, and one key on either side;
+#: "end": special tokens after the first key, such as `</s>`; "pair": chosen tokens.
 Pattern = Literal["previous", "next", "itself", "first", "end", "diagonal", "pair"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
@@ -136,13 +128,13 @@ def pattern_mask(
     pattern: Pattern, n: int, m: int, *, same: bool, causal: bool = False, special: Sequence[int] =
     (), queries: Sequence[int] = (), keys: Sequence[int] = (),
 ) -> Bools:  # fmt: skip
-    """Return the keys that the pattern names for each query, [n, m]; all False if it has none.
+    """Return the keys in a pattern for each query, [n, m] bool.
 
     Args:
-        same: whether queries and keys are the same tokens; only then is one of them the previous.
-        causal: keys after the query are masked, and so no part of any pattern.
-        special: positions of special tokens among the keys.
-        queries, keys: the tokens of "pair".
+        same: whether queries and keys are the same tokens, as "previous" and "next" require.
+        causal: exclude keys after the query.
+        special: key positions of special tokens.
+        queries, keys: positions for "pair".
     """
     query, key = np.arange(n)[:, None], np.arange(m)[None, :]
     if pattern in _STEPS:
@@ -160,14 +152,12 @@ def pattern_mask(
 
 
 def pattern_share(maps: Floats, mask: Bools, *, causal: bool = False) -> NDArray[np.float64] | None:
-    """Return each head's weight on a pattern, mean over the rows that have it, [L, H].
+    """Return each head's mean weight on a pattern, [L, H], 0 to 1, or None if no row counts.
 
     Args:
         maps: [L, H, n, m], rows sum to 1.
         mask: [n, m], from `pattern_mask`.
         causal: row i sees i + 1 keys instead of m.
-
-    Returns: 0 to 1; None if no row has the pattern and a choice.
     """
     rows = _rows(mask, causal)
     if not rows.any():
@@ -178,22 +168,21 @@ def pattern_share(maps: Floats, mask: Bools, *, causal: bool = False) -> NDArray
 
 
 def even_share(mask: Bools, *, causal: bool = False) -> float:
-    """Return the share of a head that looks at all keys it sees alike; 0 if no row counts."""
+    """Return the share of uniform attention on a pattern, or 0 if no row counts."""
     rows = _rows(mask, causal)
     return float((mask.sum(axis=-1) / _seen(mask, causal))[rows].mean()) if rows.any() else 0.0
 
 
 def ranked(shares: Floats | NDArray[np.float64]) -> list[tuple[Head, float]]:
-    """Return all heads with their shares [L, H], largest first; of equal ones the earlier first."""
+    """Return heads with their shares [L, H], largest first; ties keep head order."""
     order = np.argsort(-shares, axis=None, kind="stable")
     n_heads = shares.shape[1]
     return [(divmod(int(at), n_heads), float(shares.flat[at])) for at in order]
 
 
 def _seen(mask: Bools, causal: bool) -> NDArray[np.int64]:
-    """Return how many keys each row sees, [n]."""
     n, m = mask.shape
-    return np.minimum(np.arange(n) + 1, m) if causal else np.full(n, m)
+    return np.minimum(np.arange(n) + 1, m) if causal else np.full(n, m)  # visible keys, [n]
 
 
 def _rows(mask: Bools, causal: bool) -> Bools:
@@ -202,15 +191,15 @@ def _rows(mask: Bools, causal: bool) -> Bools:
 
 
 def largest_weights(maps: Floats, row: int | None = None) -> Floats:
-    """Return each head's largest weight [L, H], of one row or as the mean over all rows."""
+    """Return each head's largest weight [L, H] in one row, or its mean over all rows."""
     largest: Floats = maps.max(-1)  # [L, H, n]
     return largest.mean(-1) if row is None else largest[..., row]
 
 
 def rank_correlation(one: Floats, other: Floats) -> float:
-    """Return Spearman's rank correlation of two arrays of one size; nan if one is constant.
+    """Return Spearman's rank correlation of arrays of equal size, or NaN if one is constant.
 
-    Equal values share the mean of their ranks.
+    Ties share their mean rank.
     """
 
     def ranks(values: Floats) -> Floats:

@@ -1,7 +1,7 @@
-"""Table 1 (section 4): cost of a layer by its kind, and paths of a signal through layers.
+"""Table 1 (section 4): layer costs by kind, and signal paths through layers.
 
-Of costs: counts, fitted exponents, crossings. Of paths: a place is (level, position); level 0 is
-the input and each layer adds one level. The recurrent layer adds steps inside its one level.
+Costs are counts, fitted exponents, and crossings. On paths, a place is (level, position); level 0
+is the input and each layer adds one level. A recurrent layer adds steps within its level.
 """
 
 from __future__ import annotations
@@ -21,33 +21,32 @@ LayerKind = Literal[
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a layer and its input."""
+    """Layer and input sizes."""
 
     n: int  # positions
-    d: int  # width of the layer
-    kernel: int = 3  # positions that a convolution reads, k in the paper
-    # Positions beside its own that restricted self-attention reads, r in the paper.
-    window: int = 32
+    d: int  # layer width
+    kernel: int = 3  # convolution width, k in the paper
+    window: int = 32  # neighbours that restricted self-attention reads, r in the paper
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One row of table 1, and the layer that stands for it here."""
+    """One row of table 1 for a layer kind."""
 
     name: str  # on screen
-    complexity: str  # the paper's terms, as LaTeX without O( )
+    complexity: str  # in LaTeX, without O( )
     sequential: str
     path: str
     in_n: int  # exponents of n and d in `complexity`
     in_d: int
-    counted: Callable[[Shape], int]  # multiply-adds of the layer, biases and the softmax left out
+    counted: Callable[[Shape], int]  # multiply-adds, excluding biases and softmax
 
 
 def _attention(shape: Shape) -> int:
     return 4 * shape.n * shape.d**2 + 2 * shape.n**2 * shape.d
 
 
-#: The kinds in the order of table 1; one row of the paper may have several kinds here.
+#: Layer kinds in the order of table 1; a row of the paper may have several kinds.
 LAYER_COSTS: dict[LayerKind, LayerCost] = {
     "products": LayerCost(
         "Attention, products only", r"n^2 \cdot d", "1", "1", 2, 1,
@@ -79,14 +78,14 @@ LAYER_COSTS: dict[LayerKind, LayerCost] = {
 
 
 def counted(kind: LayerKind, shape: Shape) -> int:
-    """Return the multiply-adds of one layer."""
+    """Return the number of multiply-adds in one layer."""
     return LAYER_COSTS[kind].counted(shape)
 
 
 def counted_crossing(first: LayerKind, second: LayerKind, d: int) -> float:
-    """Return the length above which `first`, full attention, has more multiply-adds.
+    """Return the length above which `first`, full attention, needs more multiply-adds.
 
-    Not above 0 if it has at every length. Counts are n times a line in n.
+    It is 0 or less if `first` always needs more. Counts per position are linear in n.
     """
     near, far = ((counted(first, Shape(n, d)) - counted(second, Shape(n, d))) / n for n in (1, 2))
     return 1 - near / (far - near)
@@ -94,7 +93,7 @@ def counted_crossing(first: LayerKind, second: LayerKind, d: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with a 95% interval of the bootstrap over rounds."""
+    """A value with its 95% bootstrap interval over rounds."""
 
     value: float
     low: float
@@ -102,11 +101,9 @@ class Estimate:
 
 
 def fit_exponent(sizes: Reals, times: Reals, draws: int = 1000) -> Estimate:
-    """Fit p in time ~ size^p by least squares on logarithms of medians.
+    """Fit p in time ~ size^p by least squares on the logarithms of median times.
 
-    Args:
-        sizes: [m], at least two.
-        times: [m, rounds]; a round's times belong together and are drawn together.
+    Args: sizes: [m], at least two.  times: [m, rounds]; whole rounds are resampled.
     """
     x = np.log(sizes) - np.log(sizes).mean()
 
@@ -119,12 +116,12 @@ def fit_exponent(sizes: Reals, times: Reals, draws: int = 1000) -> Estimate:
 
 
 def crossing(sizes: Reals, first: Reals, second: Reals) -> Estimate:
-    """Estimate the size from which `first` is slower than `second` and stays so.
+    """Estimate the size above which `first` stays slower than `second`.
 
-    Args: sizes: [m], rising.  first, second: [m, rounds] times of the same rounds.
+    Args: sizes: [m], increasing.  first, second: [m, rounds], times in the same rounds.
 
-    Returns: between two sizes by straight lines on logarithms; 0 if `first` is slower throughout,
-        infinite if it is faster at the last size.
+    Returns: size interpolated on logarithms; 0 if `first` is slower throughout, infinity if it is
+        faster at the last size.
     """
     ratio = np.log(np.median(first, axis=1) / np.median(second, axis=1))
     value = _crossing(np.log(sizes), ratio[:, None])[0]
@@ -133,7 +130,7 @@ def crossing(sizes: Reals, first: Reals, second: Reals) -> Estimate:
 
 
 def _crossing(x: Reals, ratio: Reals) -> Reals:
-    """Return where each column of `ratio` [m, draws] last turns positive, as sizes [draws]."""
+    """Return sizes [draws] where each column of `ratio` [m, draws] last turns positive."""
     m = len(x)
     below = ratio <= 0
     last = np.where(below.any(axis=0), m - 1 - np.argmax(below[::-1], axis=0), -1)
@@ -147,7 +144,7 @@ def _crossing(x: Reals, ratio: Reals) -> Reals:
 
 
 def _resampled(times: Reals, draws: int = 1000) -> Reals:
-    """Return medians over rounds drawn with replacement, [m, draws]; the same draws every time."""
+    """Return medians [m, draws] over rounds drawn with replacement, with a fixed seed."""
     rounds = times.shape[1]
     picks = np.random.default_rng(0).integers(rounds, size=(draws, rounds))
     medians: Reals = np.median(times[:, picks], axis=2)
@@ -155,17 +152,17 @@ def _resampled(times: Reals, draws: int = 1000) -> Reals:
 
 
 def _estimate(value: float, drawn: Reals) -> Estimate:
-    # Order statistics rather than interpolation: a size and infinity have no mean.
+    # Nearest order statistic, since interpolation fails for infinite sizes.
     low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
     return Estimate(value, float(low), float(high))
 
 
 PathKind = Literal["recurrent", "convolution", "dilated", "restricted", "attention"]
 
-#: Level and position.
+#: (level, position).
 Place = tuple[int, int]
 
-#: Names on screen, and the paper's bound in LaTeX.
+#: Name on screen, and the paper's bound in LaTeX.
 PATHS: dict[PathKind, tuple[str, str]] = {
     "recurrent": ("Recurrent", "n"),
     "convolution": ("Convolution", "n/k"),
@@ -176,16 +173,16 @@ PATHS: dict[PathKind, tuple[str, str]] = {
 
 
 def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place]:
-    """Yield the places that read `node` directly, of `n` positions from 0.
+    """Yield places that read `node` directly, with positions 0 to n - 1.
 
     Args:
-        size: k of convolutions, odd without dilation, or r of restricted self-attention, even. It
-            has no effect on the others. Dilated convolutions look back only, 1, k, k^2, ...
-            positions apart from layer to layer.
+        size: k of convolutions, odd unless dilated, or r of restricted self-attention, even; other
+            kinds ignore it. Dilated convolutions look back only, with spacing 1, k, k^2, ... from
+            layer to layer.
     """
     level, position = node
     if kind == "recurrent":
-        # Into the layer at its own position, then along it in reading order.
+        # Enter the layer at the same position, then move along it in reading order.
         if level == 0:
             yield 1, position
         elif position + 1 < n:
@@ -200,11 +197,11 @@ def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place
 
 
 def path_length(kind: PathKind, distance: int, size: int) -> int:
-    """Return the number of layers, or of recurrent steps, that a signal needs for a distance.
+    """Return the layers, or recurrent steps, that a signal needs to cover a distance.
 
-    Args: distance: positions to later ones, at least 1.
+    Args: distance: positions forward, at least 1.
 
-    Entering the recurrent layer does not count: as in the paper, n positions take at most n steps.
+    Entering the recurrent layer is not counted: as in the paper, n positions take at most n steps.
     """
     if kind == "recurrent":
         return distance
@@ -219,9 +216,9 @@ def path_length(kind: PathKind, distance: int, size: int) -> int:
 
 
 def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
-    """Return the places of a shortest path from position `start` to a later one, both included.
+    """Return the places on a shortest path from position `start` to a later position `end`.
 
-    The recurrent one starts inside its layer.
+    A recurrent path starts inside its layer.
     """
     if kind == "recurrent":
         return [(1, place) for place in range(start, end + 1)]
@@ -229,7 +226,7 @@ def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
     for level in range(path_length(kind, end - start, size)):
         left = end - place
         if kind == "dilated":
-            # Digits of the distance to the base k, from the last one.
+            # Base-k digits of the distance, least significant first.
             place += left % size ** (level + 1)
         else:
             place += left if kind == "attention" else min(size // 2, left)
@@ -238,7 +235,7 @@ def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
 
 
 def spread(kind: PathKind, start: int, steps: int, n: int, size: int) -> list[set[Place]]:
-    """Return the places that hold the signal after 0, 1, ..., `steps` steps."""
+    """Return the places that the signal reaches after 0, 1, ..., `steps` steps."""
     nodes = {(1, start) if kind == "recurrent" else (0, start)}
     fronts = [nodes]
     for _ in range(steps):

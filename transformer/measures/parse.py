@@ -1,4 +1,4 @@
-"""A trace of a parser, read as a tree: which row of the decoder wrote which bracket."""
+"""Parse trees read from traces, with the decoder row that wrote each bracket."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _START = "▁"
 
 @dataclass(frozen=True)
 class Parse:
-    """A sentence's tree."""
+    """A parsed sentence."""
 
-    rebuilt: Rebuilt  # the tree, and what had to be repaired
-    items: tuple[str, ...]  # symbols and words, as the model wrote them
-    complete: bool  # False if the length limit cut them off
+    rebuilt: Rebuilt  # tree and repairs
+    items: tuple[str, ...]  # symbols and words written by the model
+    complete: bool  # False if cut at the length limit
 
     @property
     def tree(self) -> Tree:
-        """The tree."""
+        """The parse tree."""
         return self.rebuilt.tree
 
     def __str__(self) -> str:
-        """Return the bracketed text, with ROOT above the tree."""
+        """Return the bracketed tree below ROOT."""
         return f"(ROOT {self.tree})"
 
 
 def parsed(
     ids: Sequence[int], words: Sequence[str], spelling: Tokenizer, *, complete: bool
 ) -> Parse:
-    """Return the parse that token ids, without `</s>`, stand for."""
+    """Return the parse spelled by token ids, without `</s>`."""
     items = tuple(item for item, _ in _items(ids, spelling))
     rebuilt = rebuild(items, ["".join(_spelled(word, spelling)) for word in words])
     tree = _with_words(rebuilt.tree, iter(words))
@@ -49,7 +49,7 @@ def parsed(
 
 
 def _spelled(word: str, spelling: Tokenizer) -> list[str]:
-    """Return the items that a copy of a word consists of: one, unless it normalises to several."""
+    """Return the items in a copied word: one, unless normalisation splits it."""
     return [item for item, _ in _items(spelling.encode(word), spelling)] or [word]
 
 
@@ -62,40 +62,34 @@ def _with_words(tree: Tree, words: Iterator[str]) -> Tree:
 
 @dataclass(frozen=True)
 class Constituent:
-    """A phrase or a word of the tree."""
+    """A phrase or word in a tree."""
 
-    label: str  # of the phrase, or the word's tag
-    #: first, end: its words, (first, one past the last)
-    first: int
-    end: int
-    parent: int  # index of the phrase around it; -1 for the whole
-    #: the decoder's row that predicts its symbol; None if the symbol was added in repair
-    row: int | None
-    closed: int | None  # the same for a phrase's closing bracket; None for a word
-    is_word: bool  # whether it is a word
+    label: str  # phrase label or word tag
+    first: int  # its first word
+    end: int  # one past its last word
+    parent: int  # index of the enclosing phrase; -1 at the root
+    row: int | None  # decoder row that predicts its symbol; None if added in repair
+    closed: int | None  # decoder row that predicts a phrase's closing bracket; None for a word
+    is_word: bool
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The tree of a trace."""
+    """The parse tree of a trace."""
 
-    parse: Parse  # the tree and its repairs
-    #: phrases and words in the order in which they begin, a phrase before what is in it
-    nodes: tuple[Constituent, ...]
-    word_of: tuple[int, ...]  # for every source token its word; -1 for `</s>`
+    parse: Parse  # tree and repairs
+    nodes: tuple[Constituent, ...]  # in pre-order
+    word_of: tuple[int, ...]  # word of each source token; -1 for `</s>`
 
 
 def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Reading:
-    """Read a trace of `source_text(words)`.
-
-    Args: spelling: the model's tokenizer.
-    """
+    """Read the parse of `source_text(words)` from a trace; `spelling` is the tokenizer."""
     ids = trace.predicted_ids[: trace.n_words]
     parse = parsed(ids, words, spelling, complete=trace.complete)
     items, rows = parse.items, [row for _, row in _items(ids, spelling)]
     spans = parse.rebuilt.spans
     used = [at for at, item in enumerate(items) if is_symbol(item) and spans[at] is not None]
-    opened: dict[int, int | None] = {}  # by the row that opens a phrase, the one that closes it
+    opened: dict[int, int | None] = {}  # closing row by opening row of each phrase
     stack: list[int] = []
     for at in used:
         if items[at].startswith(OPEN):
@@ -128,9 +122,9 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
 
 
 def confidences(reading: Reading, trace: Trace) -> Floats:
-    """Return the log-probability of every node in nats, [nodes]; NaN where a symbol was added.
+    """Return the log-probability of each node in nats, [nodes], or NaN if its symbol was added.
 
-    A word has the probability of its tag; a phrase, of both its brackets.
+    A word's probability is its tag's; a phrase's is the product over its two brackets.
     """
     log_probs = np.full(len(reading.nodes), np.nan, np.float32)
     for index, node in enumerate(reading.nodes):
@@ -140,13 +134,13 @@ def confidences(reading: Reading, trace: Trace) -> Floats:
     return log_probs
 
 
-#: Slope and shift of a phrase's log-odds, fitted to every other sentence of GUM dev as
-#: parsing-gum parses it; `benchmarks/certainty.py` prints them.
+#: Slope and shift of phrase log-odds, fitted to parsing-gum's parses of every other sentence in
+#: GUM dev; `benchmarks/certainty.py` prints them.
 SLOPE, SHIFT = 0.525, -0.82
 
 
 def calibrated(log_probs: Floats) -> Floats:
-    """Return the share of phrases with these `confidences` that GUM's trees have too; NaN stays."""
+    """Return the share of phrases with these `confidences` that are in GUM's trees; NaN stays."""
     certain = np.minimum(log_probs.astype(np.float64), -1e-6)
     log_odds = SLOPE * (certain - np.log(-np.expm1(certain))) + SHIFT
     shares: Floats = (1 / (1 + np.exp(-log_odds))).astype(np.float32)
@@ -154,10 +148,9 @@ def calibrated(log_probs: Floats) -> Floats:
 
 
 def bracket_weights(reading: Reading, weights: Floats) -> Floats:
-    """Return the cross-attention of every node on the words and `</s>`, [nodes, words + 1].
+    """Return each node's cross-attention to words and `</s>`, [nodes, words + 1].
 
-    A word's weight is the sum of its tokens'. The row of a node that the model did not write is
-    NaN.
+    A word's weight is summed over its tokens. Rows are NaN for nodes that the model did not write.
 
     Args: weights: [T, S].
     """
@@ -171,7 +164,7 @@ def bracket_weights(reading: Reading, weights: Floats) -> Floats:
 
 
 def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
-    """Join pieces to symbols and words, each with the place of its first piece."""
+    """Join pieces into symbols and words, each with the position of its first piece."""
     items: list[tuple[str, int]] = []
     for place, index in enumerate(ids):
         piece = spelling.pieces[index]

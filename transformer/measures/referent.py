@@ -1,9 +1,9 @@
-"""The noun that a pronoun refers to, by attention: the head that singles it out.
+"""Attention from a pronoun to the noun that it refers to.
 
-There are two places to look it up. The encoder reads the pronoun, and its self-attention asks with
-the pronoun's position; the decoder writes a pronoun, and its cross-attention asks with the row that
-predicts it. `find_referent` searches every head of both. `best_head` returns the best of
-many for a known answer, so `preferred` counts how many heads lean to each noun.
+Two kinds of attention may resolve a pronoun: encoder self-attention from the pronoun's position,
+and cross-attention from the decoder row that predicts its translation. `find_referent` searches
+both. `best_head` is chosen among many heads knowing the answer, so `preferred` counts how many
+heads prefer each noun.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transformer.measures.words import Groups, group_labels, merge, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
-#: Kinds of attention in which a pronoun is looked up.
+#: Kinds of attention searched.
 PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 
 
@@ -33,16 +33,14 @@ class HeadWeights:
 
 @dataclass(frozen=True, eq=False)
 class Referent:
-    """A pronoun, the nouns it may stand for, and where the heads look."""
+    """A pronoun, its candidate nouns, and each head's weights."""
 
     words: Groups  # [W], positions of each source word's pieces
     pronoun: int  # index of the pronoun in `words`
     nouns: tuple[int, ...]  # [N], indices of the nouns in `words`
     step: int  # the decoder row that predicts the pronoun's translation
-    # By kind, [L, H, W]: what every head looks at from the pronoun, over words.
-    weights: dict[AttentionKind, Floats]
-    # By kind, [L, H, W, Q]: what every head looks at from the other queries.
-    elsewhere: dict[AttentionKind, Floats]
+    weights: dict[AttentionKind, Floats]  # by kind, [L, H, W], from the pronoun to words
+    elsewhere: dict[AttentionKind, Floats]  # by kind, [L, H, W, Q], from other queries
 
     @property
     def n_heads(self) -> int:
@@ -51,7 +49,7 @@ class Referent:
 
     @property
     def preferred(self) -> Ints:
-        """[n_heads], for each head the noun, 0 to N - 1, that holds most weight; -1 in a tie."""
+        """Noun with the most weight for each head, [n_heads], 0 to N - 1; -1 for a tie."""
         shares = np.concatenate([
             maps[..., list(self.nouns)].reshape(-1, len(self.nouns))
             for maps in self.weights.values()
@@ -60,10 +58,10 @@ class Referent:
         return np.where(ties, -1, shares.argmax(axis=1))
 
     def lead(self, kind: AttentionKind) -> Floats:
-        """Return how clearly each head of a kind singles out the first noun, [L, H].
+        """Return how clearly each head selects the first noun, [L, H].
 
-        That is its weight there, less the one on another noun or, if larger, the mean of other
-        queries on it; 0 for a head most of whose queries look at one and the same word.
+        This is the weight on that noun minus the larger of the best other noun's weight and other
+        queries' mean weight on it, or 0 if most queries look most at the same word.
         """
         weights, elsewhere = self.weights[kind], self.elsewhere[kind]
         right, *others = self.nouns
@@ -76,16 +74,16 @@ class Referent:
         return lead
 
     def weights_of(self, kind: AttentionKind, layer: int, head: int) -> HeadWeights:
-        """Return the weights of one head."""
+        """Return one head's weights."""
         return HeadWeights(kind, layer, head, self.weights[kind][layer, head])
 
 
 def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent | None:
     """Find a pronoun, its translation and the nouns, or return None if any is missing.
 
-    The pronoun is the last word of its name, and each noun the last of its own before that. The
-    row that translates the pronoun is the one that looks most at it, averaged over all heads; it
-    has to look at no other word more, or the pronoun counts as not translated.
+    The pronoun is its last occurrence, and each noun the last occurrence before it. The decoder
+    row that translates the pronoun has the largest weight on it, averaged over heads; if that row
+    looks more at another word, the pronoun counts as untranslated.
     """
     words = word_groups(trace.src_tokens, trace.src_special)
     spoken = [_spoken(label) for label in group_labels(trace.src_tokens, words)]
@@ -110,9 +108,9 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
 
 
 def best_head(scenes: Sequence[Referent]) -> tuple[AttentionKind, int, int] | None:
-    """Return the head that best singles out the first noun of every scene, or None.
+    """Return the head that best selects the first noun in every scene, or None if none does.
 
-    All scenes are of the same model.
+    All scenes have the same model.
     """
     best, most = None, 0.0
     for kind in PLACES:
@@ -128,5 +126,4 @@ def _spoken(label: str) -> str:
 
 
 def _last(words: Sequence[str], name: str) -> int:
-    """Return the last index of a word, or -1."""
     return max((i for i, word in enumerate(words) if word == name.casefold()), default=-1)

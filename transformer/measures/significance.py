@@ -1,4 +1,4 @@
-"""Student's t, Holm's correction for many tests, and intervals of rank correlations."""
+"""Student's t, Holm's correction for multiple tests, and rank correlation intervals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from transformer.types import Reals
 
-#: Nodes of the integral of Student's t.
+#: Quadrature nodes for Student's t.
 _NODES = 200
 
 
 def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
-    """Return P(T > t) of Student's t, of [K] values and degrees of freedom.
+    """Return P(T > t) for Student's t, for [K] values and degrees of freedom.
 
-    The density is integrated after t = sqrt(freedom) tan(a), which makes it cos(a)^(freedom - 1).
+    Substituting t = sqrt(freedom) tan(a) turns the density into cos(a)^(freedom - 1).
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
 
@@ -32,7 +32,7 @@ def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
 
 
 def rank_interval(r: float, n: int) -> tuple[float, float]:
-    """Return the 95% interval of Spearman's correlation of n pairs."""
+    """Return the 95% interval of Spearman's correlation over n pairs."""
     if n < 4 or not abs(r) < 1:
         return (-1.0, 1.0) if n < 4 else (r, r)
     half = 1.96 * math.sqrt((1 + r * r / 2) / (n - 3))
@@ -40,10 +40,10 @@ def rank_interval(r: float, n: int) -> tuple[float, float]:
 
 
 def holm(p: Reals) -> Reals:
-    """Return p-values corrected for all tests by Holm (1979); NaN is no test and stays.
+    """Return p-values with Holm's (1979) correction for multiple tests; NaN entries stay NaN.
 
-    Of m tests, the smallest p is multiplied by m, the next one by m - 1, and so on, never below one
-    before it, so that the chance of even one false finding stays below 0.05.
+    Of m tests, the smallest p is multiplied by m, the next by m - 1, and so on, keeping their
+    order. This bounds the probability of any false positive.
     """
     adjusted, tests = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
     order = tests[np.argsort(p.flat[tests], kind="stable")]

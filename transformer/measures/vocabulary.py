@@ -1,4 +1,4 @@
-"""Embedding tables and vocabularies: statistics, search, nearest tokens, principal axes."""
+"""Vocabulary statistics and search, nearest tokens, and principal axes of embeddings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECE_KINDS: tuple[PieceKind, ...] = ("starts a word", "inside a word", "byte", 
 def piece_kinds(
     pieces: Sequence[str], special: Collection[int], byte_ids: Collection[int]
 ) -> tuple[PieceKind, ...]:
-    """Classify pieces: `▁` starts a word, other pieces stand inside one."""
+    """Classify pieces as word-initial (with `▁`), word-internal, byte, or special."""
     kinds: list[PieceKind] = []
     for index, piece in enumerate(pieces):
         if index in special:
@@ -32,12 +32,12 @@ def piece_kinds(
 
 
 def piece_length(piece: str) -> int:
-    """Return the number of characters of a piece, without a leading `▁`."""
+    """Return the number of characters in a piece, excluding a leading `▁`."""
     return len(piece.removeprefix(_START))
 
 
 def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str, dict[int, int]]:
-    """Count pieces by length, separately for word starts and the rest."""
+    """Count word-initial and word-internal pieces by length."""
     counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
         if kind in counts:
@@ -47,16 +47,16 @@ def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str
 
 
 def share_of_starts(kinds: Sequence[PieceKind]) -> float:
-    """Return the share of ordinary pieces that start a word; 0 if there are none."""
+    """Return the share of ordinary pieces that start a word, or 0 if there are none."""
     starts, inside = (kinds.count(kind) for kind in PIECE_KINDS[:2])
     return starts / (starts + inside) if starts + inside else 0.0
 
 
 def find(pieces: Sequence[str], query: str) -> tuple[int, ...]:
-    """Return the ids of the pieces that contain a text, ignoring case; a number also finds its id.
+    """Return ids of pieces that contain a text, ignoring case; a number also matches an id.
 
-    A space or `_` stands for `▁`; an empty text finds all. Best first: the id itself, the exact
-    piece, pieces that begin with the text, then the rest, each in order of ids.
+    A space or `_` matches `▁`; an empty text matches all. The order is: a matching id, exact
+    pieces, pieces that begin with the text, other pieces; ties keep id order.
     """
     if not query:
         return tuple(range(len(pieces)))
@@ -87,10 +87,10 @@ COSINE_RULE = (
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest tokens of one token."""
+    """Nearest tokens to one token."""
 
     ids: Ints  # [n], nearest first
-    cosines: Floats  # [n], in -1..1, falling
+    cosines: Floats  # [n], -1 to 1, decreasing
 
 
 def neighbours(
@@ -98,14 +98,12 @@ def neighbours(
 ) -> Neighbours:
     """Return the rows of `table` [V, d] with the highest cosine to row `index`, excluding it.
 
-    Args:
-        count: at most this many.
-        leave_out: rows that are never neighbours, as are rows of zeros, which have no direction.
+    Args: count: maximum number of rows.  leave_out: rows to exclude, as are rows of zeros.
 
-    Raises: `ValueError` if the row does not exist.
+    Raises: `ValueError` if `index` is out of range.
     """
     if not 0 <= index < len(table):
-        raise ValueError(f"there is no row {index} among {len(table)}")
+        raise ValueError(f"row {index} is out of range; valid rows are 0 to {len(table) - 1}")
     cosine = cosines(table, table[index])
     cosine[[index, *leave_out]] = np.nan
     order = np.argsort(-cosine, kind="stable")[:count]  # NaN comes last
@@ -114,7 +112,7 @@ def neighbours(
 
 
 def cosines(table: Floats, vector: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the cosine of each row of `table` [V, d] with `vector` [d]; NaN for zero rows."""
+    """Return the cosine of each row of `table` [V, d] with `vector` [d], or NaN for zero rows."""
     wide = vector.astype(np.float64)
     lengths = np.sqrt(np.einsum("vd,vd->v", table, table, dtype=np.float64))
     lengths = lengths * np.linalg.norm(wide)
@@ -126,24 +124,24 @@ def cosines(table: Floats, vector: Floats) -> np.ndarray[tuple[int], np.dtype[np
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Orthonormal directions of greatest variance."""
+    """Orthonormal directions of maximum variance."""
 
-    centre: Floats  # [d], the mean of the points
-    directions: Floats  # [k, d], unit vectors at right angles, greatest variance first
-    shares: Floats  # [k], of the points' variance that lies along each direction, 0..1
+    centre: Floats  # [d], mean of the points
+    directions: Floats  # [k, d], orthogonal unit vectors, maximum variance first
+    shares: Floats  # [k], share of variance along each direction, 0 to 1
 
 
 def principal_axes(points: Floats, k: int = 2) -> Axes:
-    """Return the `k` principal axes of points [n, d], without sampling or iteration.
+    """Return the `k` principal axes of points [n, d], computed exactly.
 
-    An axis may point either way; here its largest entry is positive. If the points span fewer
-    than `k` dimensions, the remaining directions are orthogonal to them, with share 0.
+    The sign of an axis makes its largest entry positive. If the points span fewer than `k`
+    dimensions, the remaining directions are orthogonal to them, with share 0.
 
-    Raises: `ValueError` if there are no points, or `k` is more than d.
+    Raises: `ValueError` if there are no points, or if `k` exceeds d.
     """
     n, d = points.shape
     if not n or k > d:
-        raise ValueError(f"{n} points in {d} dimensions have no {k} axes")
+        raise ValueError(f"cannot compute {k} axes for {n} points in {d} dimensions")
     wide = points.astype(np.float64)
     centre = wide.mean(axis=0)
     _, strengths, directions = np.linalg.svd(wide - centre, full_matrices=n < k)
@@ -151,8 +149,8 @@ def principal_axes(points: Floats, k: int = 2) -> Axes:
     signs = np.sign(directions[np.arange(k), np.abs(directions).argmax(axis=1)])
     signs[signs == 0] = 1
     variance = np.zeros(k)
-    known = min(k, len(strengths))
-    variance[:known] = strengths[:known] ** 2
+    n_axes = min(k, len(strengths))
+    variance[:n_axes] = strengths[:n_axes] ** 2
     total = float((strengths**2).sum())
     return Axes(
         centre=centre.astype(np.float32),
@@ -162,6 +160,6 @@ def principal_axes(points: Floats, k: int = 2) -> Axes:
 
 
 def project(points: Floats, axes: Axes) -> Floats:
-    """Return coordinates along the axes, (points - centre) V: [n, d] to [n, k]."""
+    """Return coordinates along the axes, [n, d] to [n, k]."""
     coordinates = (points - axes.centre) @ axes.directions.T
     return coordinates.astype(np.float32)

@@ -1,72 +1,119 @@
-"""Attention between whole words instead of pieces, and the word alignment read from it.
+"""Attention between whole words, and word alignment.
 
-A tokenizer splits rare words into pieces, and attention is between pieces. To read a map by words,
-its columns are summed, since a query spreads its weight of 1 over the pieces of a word, and its
-rows are averaged, since each piece of a word is a query with a weight of 1 of its own. Rows of the
-merged map therefore still sum to 1 (Clark et al. 2019, section 4.1).
+A tokenizer splits rare words into pieces, and attention is between pieces. A word map sums the
+columns of each key word, since a query spreads its weight over a word's pieces, and averages the
+rows of each query word, since each piece is a query whose weights sum to 1. Rows of the merged map
+therefore still sum to 1 (Clark et al. 2019, section 4.1).
 
-A target word is linked to the source word that its row looks at most (Zenkel et al. 2019). Of a
-decoder's rows, "reading" is the one whose input is the word, and "predicting" the one before it,
-whose output is the word.
+A target word is linked to the source word with the largest weight in its row (Zenkel et al. 2019).
+Among decoder rows, "reading" has the word as input; "predicting", a row earlier, as output.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
+from transformer.text.marks import START, decoded
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
-#: Contiguous positions of each word, in order; together they cover an axis.
+#: Contiguous positions of each word, in order, covering an axis.
 Groups = tuple[tuple[int, ...], ...]
 
 #: The rule in one sentence, for the screen.
 WORD_RULE = (
-    "A word is a piece that starts with ▁ and the pieces after it, punctuation included; special "
-    "tokens stand alone. Weights are summed over the pieces of a key word and averaged over the "
-    "pieces of a query word, so every row still sums to 1."
+    "A word reaches from one space or line break to the next, punctuation included. In scripts "
+    "without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese), every character with its marks "
+    "is a word, or a whole piece. Special tokens stand alone. Weights are summed over the pieces "
+    "of a key word and averaged over the pieces of a query word, so every row still sums to 1."
 )
 
-_START = "\u2581"
-_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+#: All white space, no-break spaces and the zero-width space included.
+_SPACES = f"{START}\u200b{''.join(filter(str.isspace, map(chr, range(0x3001))))}"
+#: Categories of opening brackets and quotation marks, which belong to the word that follows.
+_OPENS = ("Ps", "Pi")
+#: Scripts without spaces between words, by the names of their characters.
+_SPACELESS = re.compile(
+    "CJK|IDEOGRAPHIC|HIRAGANA|(?:HALFWIDTH )?KATAKANA|BOPOMOFO|THAI|LAO|KHMER|MYANMAR"
+)
+#: Characters that no word ends after: vowels written before their consonant, signs that stack the
+#: next consonant below, and the zero-width joiner.
+_LEADING = frozenset("เแโใไເແໂໃໄ\u1039\u17d2\u200d")
 
 
-def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
-    """Return the positions of each word's pieces.
+def word_groups(
+    tokens: Sequence[str], special: Collection[int] = (), *, only_spaces: bool = False
+) -> Groups:
+    """Return the positions of each word's pieces, covering 0 to len(tokens) - 1 in order.
 
     Args:
-        tokens: pieces in order. One that starts with `▁` starts a word; all others, bytes and
-            unknown pieces included, belong to the word before.
+        tokens: pieces in order. Words start at `▁` and other white space, and at characters of
+            scripts without spaces; white space at the end belongs to the last word.
         special: positions of `<s>`, `</s>` and padding, each a separate group.
-
-    Returns: groups that cover 0, ..., len(tokens) - 1 once each, in order.
+        only_spaces: do not split scripts without spaces.
     """
-    alone = frozenset(special)
+    alone, texts = frozenset(special), decoded(tokens)
+    follows = [False] * len(texts)  # True if the stretch up to the next special token has a word
+    for at in reversed(range(len(texts))):
+        more = at + 1 < len(texts) and at + 1 not in alone and follows[at + 1]
+        follows[at] = more or not _blank(texts[at])
     groups: list[list[int]] = []
-    for position, token in enumerate(tokens):
-        begins = token.startswith(_START) or position in alone or position - 1 in alone
-        if begins or not groups:
-            groups.append([position])
-        else:
-            groups[-1].append(position)
+    word = ""  # the text of the last group
+    for position, text in enumerate(texts):
+        begins = not groups or position in alone or position - 1 in alone
+        if not begins and text and follows[position] and not _blank(word):
+            begins = _blank(word[-1]) or _blank(text[0])
+            begins = begins or (not only_spaces and _parted(word, text[0]))
+        if begins:
+            groups.append([])
+            word = ""
+        groups[-1].append(position)
+        word += text
     return tuple(map(tuple, groups))
 
 
+def _blank(text: str) -> bool:
+    return not text.strip(_SPACES)
+
+
+def _parted(word: str, after: str) -> bool:
+    """Return True if one of the two characters has a script without spaces and a word begins."""
+    numbers = unicodedata.category(word[-1]) == unicodedata.category(after) == "Nd"
+    opens = unicodedata.category(word[-1]) in _OPENS or word[-1] in _LEADING
+    if opens or numbers or _extends(after):
+        return False
+    last = next((letter for letter in reversed(word) if not _extends(letter)), word[0])
+    return _is_spaceless(last) or _is_spaceless(after)
+
+
+@lru_cache(maxsize=16_384)
+def _is_spaceless(letter: str) -> bool:
+    return _SPACELESS.match(unicodedata.name(letter, "")) is not None
+
+
+def _extends(letter: str) -> bool:
+    """Return True for marks, repetition signs, joiners and closing punctuation."""
+    kind = unicodedata.category(letter)
+    closes = kind[0] == "P" and kind not in _OPENS
+    return closes or kind[0] == "M" or kind == "Lm" or letter in "\u200c\u200d"
+
+
 def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) -> Floats:
-    """Merge maps between pieces: sum over the keys in each group, average over its queries.
+    """Merge maps between pieces: sum over grouped keys, average over grouped queries.
 
     Args:
         maps: [..., n, m], float32.
-        query_groups, key_groups: contiguous groups that cover an axis, as from `word_groups`; None
-            leaves the axis as it is.
+        query_groups, key_groups: contiguous groups that cover an axis, as from `word_groups`, or
+            None to keep the axis.
 
-    Returns: [..., number of query groups, number of key groups]; rows keep their sum,
-    averaged over a group. The array itself if nothing changes.
+    Returns: [..., query groups, key groups], or `maps` itself if no group merges anything.
 
     Raises: `ValueError` if the groups do not cover their axis in order.
     """
@@ -84,16 +131,17 @@ def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) 
 
 
 def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
-    """Return the text of each group: its pieces joined, without `▁`, bytes as characters."""
-    return tuple(_join([tokens[position] for position in group]) for group in groups)
+    """Return each group's text: its joined pieces, without outer spaces, with bytes decoded."""
+    joined = ("".join(decoded([tokens[position] for position in group])) for group in groups)
+    return tuple(text.strip(_SPACES) or text for text in joined)
 
 
 def predicted_words(predicted: Sequence[str], rows: Groups, end: bool = True) -> tuple[str, ...]:
-    """Return, for each word that a decoder reads, the whole word to which its last piece leads.
+    """Return the predicted word after each word that a decoder reads.
 
     Args:
         predicted: the token predicted at each position.
-        rows: positions of the pieces of each word read.
+        rows: piece positions of each input word; the last piece predicts the next word.
         end: whether the last token ends the text.
     """
     words = word_groups(predicted, {len(predicted) - 1} if end else ())
@@ -104,18 +152,17 @@ def predicted_words(predicted: Sequence[str], rows: Groups, end: bool = True) ->
 
 @dataclass(frozen=True, eq=False)
 class WordMaps:
-    """All maps of one kind between whole words."""
+    """Maps of one kind between whole words."""
 
-    # [L, H, n, m], summed over a key's pieces, averaged over a query's.
-    weights: Floats
-    queries: tuple[str, ...]  # [n], the words
-    keys: tuple[str, ...]  # [m]
-    query_groups: Groups  # the positions of each word's pieces
+    weights: Floats  # [L, H, n, m], summed over key pieces, averaged over query pieces
+    queries: tuple[str, ...]  # [n], words
+    keys: tuple[str, ...]  # [m], words
+    query_groups: Groups  # piece positions of each word
     key_groups: Groups
 
 
 def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
-    """Return the maps of one kind of attention between words; special tokens stand alone."""
+    """Return word maps for one kind of attention; special tokens are separate words."""
     queries, keys = trace.axis_tokens(kind)
     source, target = trace.src_special, trace.tgt_special
     rows = word_groups(queries, source if kind == "encoder_self" else target)
@@ -127,59 +174,42 @@ def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
 
 
 def _starts(groups: Groups, length: int, axis: str) -> list[int]:
-    """Return the first position of each group, after checking that they cover an axis."""
+    """Return each group's first position, checking that groups cover the axis."""
     covered = [position for group in groups for position in group]
     if covered != list(range(length)) or not all(groups):
         raise ValueError(
-            f"{axis} groups do not cover the positions 0 to {length - 1} in order, once each"
+            f"{axis} groups must cover positions 0 to {length - 1} once each, in order"
         )
     return [group[0] for group in groups]
 
 
-def _join(pieces: Sequence[str]) -> str:
-    spelled = bytearray()
-    text = ""
-    for piece in (*pieces, ""):
-        byte = _BYTE.fullmatch(piece)
-        if byte is not None:
-            spelled.append(int(byte[1], 16))
-            continue
-        # Broken UTF-8 is shown as U+FFFD.
-        text += spelled.decode("utf-8", errors="replace") + piece
-        spelled.clear()
-    return text.removeprefix(_START) or text
-
-
 Row = Literal["reading", "predicting"]
 
-#: A link: (source word, target word), from 0.
+#: (source word, target word), 0-based.
 Link = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Gold:
-    """Links of one sentence pair drawn by people (Och and Ney 2003)."""
+    """Human alignment of a sentence pair (Och and Ney 2003)."""
 
-    sure: frozenset[Link]  # links that everyone agrees on
-    possible: frozenset[Link]  # links that are allowed; the sure ones are among them
+    sure: frozenset[Link]  # unambiguous links
+    possible: frozenset[Link]  # all acceptable links, including sure links
 
 
 def links(words: Floats) -> frozenset[Link]:
-    """Link every target word to the source word with the largest weight.
-
-    Args: words: [target words, source words].
-    """
+    """Link each target word to the source word with the largest weight, from [target, source]."""
     return frozenset((int(row.argmax()), target) for target, row in enumerate(words) if len(row))
 
 
 def diagonal(n_targets: int, n_sources: int) -> frozenset[Link]:
-    """Link target word t to source word t n_sources / n_targets, rounded: a guess, no model."""
+    """Link target word t to source word t n_sources / n_targets, rounded, as a baseline."""
     places = (min(round(t * n_sources / n_targets), n_sources - 1) for t in range(n_targets))
     return frozenset((source, target) for target, source in enumerate(places))
 
 
 def alignment_counts(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> Ints:
-    """Return |A and S| + |A and P|, and |A| + |S|, of every sentence: [n, 2]."""
+    """Return |A and S| + |A and P|, and |A| + |S|, for each sentence, [n, 2]."""
     counts = [
         (len(links & truth.sure) + len(links & truth.possible), len(links) + len(truth.sure))
         for links, truth in zip(predictions, gold, strict=True)
@@ -190,7 +220,7 @@ def alignment_counts(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold
 def alignment_error(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> float:
     """Return AER = 1 - (|A and S| + |A and P|) / (|A| + |S|) over all sentences (Och and Ney 2003).
 
-    0 is the best, 1 the worst; NaN without any link.
+    0 is best, 1 is worst; NaN if there are no links.
     """
     right, total = alignment_counts(predictions, gold).sum(axis=0)
     return float(1 - right / total) if total else float("nan")
@@ -198,30 +228,27 @@ def alignment_error(predictions: Iterable[frozenset[Link]], gold: Iterable[Gold]
 
 @dataclass(frozen=True, eq=False)
 class SourceBlock:
-    """The rows of a translation over the columns of its source, in one text."""
+    """Translation rows and source columns of a decoder-only map."""
 
     src_tokens: tuple[str, ...]  # [S], ends with `</s>`
     tgt_tokens: tuple[str, ...]  # [T], starts with `<s>`
-    weights: Floats  # [L, H, T, S], a part of `decoder_self`; rows sum to at most 1
+    weights: Floats  # [L, H, T, S], a block of `decoder_self`; rows sum to at most 1
 
     @property
     def share(self) -> Floats:
-        """Weight of each row on the source, [L, H, T]."""
+        """Each row's weight on the source, [L, H, T]."""
         summed: Floats = self.weights.sum(axis=-1)
         return summed
 
 
 def source_block(trace: Trace) -> SourceBlock:
-    """Cut the map of a translator of one stack into source and translation, which starts at `<s>`.
+    """Return the translation-to-source block of a decoder-only map, split at `<s>`.
 
-    Raises: `ValueError` for a text without it.
+    Raises: `ValueError` if there is no `<s>` between source and translation.
     """
-    bos = "<s>"
-    if bos not in trace.tgt_tokens[1:]:
-        raise ValueError("this text holds no source: no token stands between two parts")
-    start = trace.tgt_tokens.index(bos)
+    if "<s>" not in trace.tgt_tokens[1:]:
+        raise ValueError("text has no source; expected <s> between source and translation")
+    start = trace.tgt_tokens.index("<s>")
     return SourceBlock(
-        trace.tgt_tokens[:start],
-        trace.tgt_tokens[start:],
-        trace.decoder_self[:, :, start:, :start],
+        trace.tgt_tokens[:start], trace.tgt_tokens[start:], trace.decoder_self[:, :, start:, :start]
     )

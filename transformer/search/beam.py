@@ -145,7 +145,8 @@ def search(
 
     The search of a sentence ends when no live hypothesis can beat the worst of its `n_best`
     finished hypotheses. Log-probabilities only fall, so a hypothesis with log-probability L can
-    reach at most L / lp(max_length), the mildest penalty for alpha >= 0.
+    reach at most L / lp(n), with the mildest penalty: n is `max_length` for alpha >= 0, and the
+    length so far below.
 
     Args:
         step: the model; its first call has one row per sentence.
@@ -202,7 +203,11 @@ def _score(
     logits = output.logits
     if any(state.grammar for state in active):
         logits = masked(logits, [allowed for state in active for allowed in _allowed(state, t)])
-    return score(logits, settings, t, forced, output.decoder_self, output.cross)
+    refused = None
+    if settings.suppressed_words:
+        paths = ([n.token for n in node.path()] for state in active for node in state.live)
+        refused = [settings.refused(path) for path in paths]
+    return score(logits, settings, t, forced, output.decoder_self, output.cross, refused)
 
 
 def _allowed(state: _State, t: int) -> list[Bools | None]:
@@ -252,9 +257,9 @@ def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
 ) -> Iterator[Partial]:
     """Yield the possible continuations: the best of each row, or the sampled or forced token."""
-    # A grammar may require a suppressed token, such as a copied `<unk>`.
-    suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
+        # A grammar may require a suppressed token, such as a copied `<unk>`.
+        suppressed = {*settings.suppressed, *scored.refused[at]} if state.grammar is None else ()
         forced_end = False
         if t < len(state.prefix):
             pairs = [(state.prefix[t], scored.forced[at])]
@@ -284,7 +289,8 @@ def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings
     if bound == "none":
         return True
     scores = sorted((node.score(settings.penalty) for node in state.finished), reverse=True)
-    length = state.max_length if bound == "longest" else live[0].length
+    longer = bound == "longest" and settings.alpha > 0  # a negative exponent favours short ones
+    length = state.max_length if longer else live[0].length
     return live[0].total / settings.penalty(length) <= scores[n_best - 1]
 
 

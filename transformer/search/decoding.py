@@ -10,14 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from transformer.errors import InputError
-from transformer.search.inputs import (
-    MAX_ALPHA,
-    MAX_BEAM,
-    checked_alpha,
-    checked_beam,
-    checked_number,
-    checked_whole,
-)
+from transformer.search.inputs import checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import EXTRA_LENGTH
 from transformer.search.rules import PAPER, BeamRule, hugging_face
 
@@ -77,30 +70,15 @@ def default_decoding(metrics: Mapping[str, Any]) -> Decoding:
         return Decoding(
             checked_beam(record.get("beam_size")),
             checked_alpha(record.get("alpha")),
-            _checked_early(record.get("early_stopping")),
+            None if (early := record.get("early_stopping")) is None else checked_early(early),
         )
     except InputError:
         return PAPER_DECODING
 
 
-def library_decoding(settings: Mapping[str, Any]) -> Decoding:
-    """Return the decoding of `transformers` generation settings.
-
-    The library's defaults are a beam of 1 and an exponent of 1.
-
-    Raises: `InputError` for a value that this project's search does not accept.
-    """
-    beam, alpha = settings.get("num_beams"), settings.get("length_penalty")
-    early = _checked_early(settings.get("early_stopping"))
-    return Decoding(
-        1 if beam is None else checked_whole("num_beams", beam, MAX_BEAM),
-        1.0 if alpha is None else checked_number("length_penalty", alpha, MAX_ALPHA),
-        False if early is None else early,
-    )
-
-
-def _checked_early(value: object) -> bool | Literal["never"] | None:
-    if value is None or isinstance(value, bool):
+def checked_early(value: object) -> bool | Literal["never"]:
+    """Return `value` if it is a setting of `early_stopping`, else raise `InputError`."""
+    if isinstance(value, bool):
         return value
     if value == "never":
         return "never"

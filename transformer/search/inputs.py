@@ -23,11 +23,13 @@ def checked_whole(name: str, value: object, most: int | None = None, least: int 
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def checked_number(name: str, value: object, most: float, *, positive: bool = False) -> float:
-    """Return `value` if it is a number from 0 (or above) to `most`, else raise `InputError`."""
+def checked_number(
+    name: str, value: object, most: float, *, least: float = 0, positive: bool = False
+) -> float:
+    """Return `value` if it is a number from `least` (or above) to `most`, else `InputError`."""
     number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
-    if not number or not 0 <= value <= most or (positive and not value):  # type: ignore[operator]
-        allowed = "above 0 and at most" if positive else "from 0 to"
+    if not number or not least <= value <= most or (positive and not value):  # type: ignore[operator]
+        allowed = "above 0 and at most" if positive else f"from {least:g} to"
         raise InputError(f"{name} {value!r} is not a number {allowed} {most:g}")
     return float(value)  # type: ignore[arg-type]
 
@@ -50,7 +52,7 @@ def checked_beam(value: object) -> int:
 
 def checked_alpha(value: object) -> float:
     """Return `value` if it is a valid exponent of the length penalty, else raise `InputError`."""
-    return checked_number("alpha", value, MAX_ALPHA)
+    return checked_number("alpha", value, MAX_ALPHA, least=-MAX_ALPHA)
 
 
 def checked_ids(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from transformer.config import ModelConfig
+from transformer.edits.language import Edit
 from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
@@ -35,6 +36,7 @@ class Reader:
         """
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
         self.extra_length = extra_length
+        self.edits: tuple[Edit, ...] = ()  # of the model that reads
 
     def tokenize(self, sentence: str, tokenizer: Tokenizer | None = None) -> Tokenized:
         """Split a sentence into pieces, by the source's tokenizer unless another is given."""

@@ -67,10 +67,22 @@ class SearchRequest:
         """Read sentences, which must not be blank, and their targets, if any."""
         sources = self.reader.sources(sentences, blank=False)
         if targets is None:
+            self.check_lengths(sources)
             return sources, None
         if self.forced:
             raise InputError("give a target or a prefix, not both")
-        return sources, self.reader.targets(targets, len(sources))
+        ids = self.reader.targets(targets, len(sources))
+        self.check_lengths(sources, ids)
+        return sources, ids
+
+    def check_lengths(
+        self, sources: Sequence[Source], targets: Sequence[Ids] | None = None
+    ) -> None:
+        """Raise `InputError` for a source too short for the prefix, or an edit beyond them all."""
+        most = max((len(source.ids) for source in sources), default=0)
+        steps = max(map(self.limit, sources) if targets is None else map(len, targets), default=0)
+        for edit in self.reader.edits if most else ():
+            edit.check_tokens(most, steps)
 
     def record_bytes(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> int:
         """Return an upper bound on the bytes of records.
@@ -142,6 +154,7 @@ def search_request(
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         suppressed=tuple(sorted(never | unknown)),
+        suppressed_words=config.suppressed_words,
         excluded=excluded(config),
         forced_eos=config.forced_eos,
         n_best=1 if top_k is None and rule == PAPER else None,

@@ -7,7 +7,9 @@ the library's `generate`, for comparison token by token.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from transformer.search.sampling import Sampling
@@ -60,12 +62,14 @@ class SearchSettings:
     """Search settings, checked by `transformer.search.request`."""
 
     beam_size: int = 4  # live hypotheses per sentence
-    alpha: float = 0.6  # length-penalty exponent, at least 0; 0 compares log-probabilities
+    alpha: float = 0.6  # length-penalty exponent; 0 compares log-probabilities
     rule: BeamRule = PAPER
     bos_id: int = 1  # starts the decoder
     eos_id: int = 2  # ends a sentence
     # Ids never generated outside a forced prefix; the other probabilities are not renormalised.
     suppressed: tuple[int, ...] = ()
+    # Sequences never generated, of which the last id is refused after the others.
+    suppressed_words: tuple[tuple[int, ...], ...] = ()
     excluded: tuple[int, ...] = ()  # ids removed before normalising
     forced_eos: bool = False  # end hypotheses at the length limit in `</s>`, at no cost
     # Number of finished hypotheses that must be certain before a sentence ends, by default
@@ -79,6 +83,22 @@ class SearchSettings:
     def n_ranked(self) -> int:
         """Number of continuations to rank per sentence."""
         return self.rule.n_ranked(self.beam_size)
+
+    @cached_property
+    def _last_ids(self) -> dict[int, dict[tuple[int, ...], list[int]]]:
+        """Last ids of `suppressed_words` by the ids before them, by the number of these."""
+        table: dict[int, dict[tuple[int, ...], list[int]]] = {}
+        for *before, last in self.suppressed_words:
+            table.setdefault(len(before), {}).setdefault(tuple(before), []).append(last)
+        return table
+
+    def refused(self, ids: Sequence[int]) -> set[int]:
+        """Return the ids that would complete one of `suppressed_words` after generated ids."""
+        return {
+            last
+            for n, words in self._last_ids.items()
+            for last in words.get(tuple(ids[len(ids) - n :]), ())
+        }
 
     def penalty(self, length: int) -> float:
         """Return the divisor of log P for a hypothesis of `length` tokens."""

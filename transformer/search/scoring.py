@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,11 +23,15 @@ LONG_ROW, GROUP = 2_000, 32
 
 @dataclass(frozen=True, eq=False)
 class Continuations:
-    """The best next tokens of all rows, on the CPU. K' = candidates + suppressed, at most V."""
+    """The best next tokens of all rows, on the CPU.
+
+    K' = candidates + suppressed + most refused, at most V.
+    """
 
     ids: list[list[int]]  # [R][K']
     log_probs: list[list[float]]
     forced: list[float]  # [R], log-probability of the prefix's token
+    refused: list[Collection[int]]  # [R], ids that would complete a suppressed sequence
     drawn: list[Drawn] | None = None  # [R], sampled tokens
     # Only for records:
     top_ids: Ints | None = None  # [R, K]
@@ -49,6 +53,7 @@ def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
 def score(
     logits: Tensor | Iterable[Tensor], settings: SearchSettings, step: int = 0, forced:
     Sequence[int] | None = None, decoder_self: Tensor | None = None, cross: Tensor | None = None,
+    refused: Sequence[Collection[int]] | None = None,
 ) -> Continuations:  # fmt: skip
     """Normalise logits and copy the needed values to the CPU.
 
@@ -58,6 +63,7 @@ def score(
         step: 0-based step.
         forced: [R], tokens whose log-probability is needed.
         decoder_self, cross: [Ld, R, H, n], weights to record.
+        refused: [R], ids that would complete a suppressed sequence.
 
     Raises: `FloatingPointError` if a row's logits are NaN.
     """
@@ -65,7 +71,10 @@ def score(
     parts, first = [], 0
     for block in blocks:
         here = None if forced is None else forced[first : first + len(block)]
-        parts.append(_score_block(block, settings, step, here))
+        never: list[Collection[int]] = [()] * len(block)
+        if refused is not None:
+            never = [*refused[first : first + len(block)]]
+        parts.append(_score_block(block, settings, step, here, never))
         first += len(block)
     one = parts[0] if len(parts) == 1 else _joined(parts)
     if not settings.record:
@@ -103,11 +112,14 @@ def entropy_nats(log_probs: Tensor) -> Tensor:
 
 
 def _score_block(
-    logits: Tensor, settings: SearchSettings, step: int, forced: Sequence[int] | None
-) -> Continuations:
+    logits: Tensor, settings: SearchSettings, step: int, forced: Sequence[int] | None,
+    refused: list[Collection[int]],
+) -> Continuations:  # fmt: skip
     if settings.excluded:
         logits = _without(logits, settings.excluded)
-    n_chosen = settings.n_ranked + len(settings.suppressed)
+        for row, ids in enumerate(refused):
+            logits[row, list(ids)] = -math.inf
+    n_chosen = settings.n_ranked + len(settings.suppressed) + max(map(len, refused))
     n_shown = settings.top_k if settings.record else 0
     values, ids = best(logits, max(n_chosen, n_shown))  # [r, K'], at most V
     largest = values[:, :1]
@@ -121,12 +133,17 @@ def _score_block(
     drawn = None
     if settings.sampling is not None:
         rows = normalised(logits).float().cpu().numpy()
-        drawn = [draw(row, settings.sampling, step, settings.suppressed) for row in rows]
+        drawn = [
+            draw(row, settings.sampling, step, (*settings.suppressed, *never))
+            for row, never in zip(rows, refused, strict=True)
+        ]
     forced_log_probs = [math.nan] * len(logits)
     if forced is not None:
         at = torch.tensor(forced, device=logits.device)
         forced_log_probs = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
-    continuations = Continuations(ids[:, :n_chosen].tolist(), log_probs, forced_log_probs, drawn)
+    continuations = Continuations(
+        ids[:, :n_chosen].tolist(), log_probs, forced_log_probs, refused, drawn
+    )
     if not n_shown:
         return continuations
     # -sum p log p, where log p is the logit less `largest` and `spread`. A probability of 0 adds 0.

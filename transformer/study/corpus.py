@@ -1,7 +1,7 @@
-"""Corpora for studies: CoNLL-U with dependencies and coreference, or plain text, one line each.
+"""Study corpora: CoNLL-U with dependencies and coreference, or plain text by lines.
 
-Files are read line by line, so that a corpus of any length takes no more memory than its longest
-sentence. Whatever is wrong with one is a `DataError` that names the file and the line.
+Files are read line by line, so memory is bounded by the longest sentence. Invalid files raise a
+`DataError` with file name and line number.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from transformer.training.data import DataError
 from transformer.trees.words import split_words
 from transformer.types import AttentionKind
 
-#: Files of annotated text; a corpus is one of them, a folder of them, or a file of plain text.
+#: File name suffixes for annotated text. A corpus is such a file, a folder, or a plain text file.
 SUFFIXES = (".conllu", ".conllu.gz")
-#: Longest line in bytes, and longest sentence in words.
+#: Maximum line length in bytes, and maximum sentence length in words.
 MAX_LINE, MAX_WORDS = 1 << 16, 1_000
-#: The corpus of a study that names none, as `python -m transformer data gum --out data` puts it.
+#: Default corpus, written by `python -m transformer data gum --out data`.
 DEFAULT = Path("data/gum")
-#: Terms of GUM's texts; the second part of a document's name is its genre.
+#: Licence of GUM's texts by genre, the second part of a document name.
 _TERMS = {
     "academic": "CC-BY 4.0", "bio": "Wikipedia, CC-BY-SA 3.0", "court": "CC-BY 4.0",
     "interview": "Wikinews, CC-BY 2.5", "news": "Wikinews, CC-BY 2.5",
@@ -41,87 +41,82 @@ _GUM = (
     "annotations CC-BY 4.0; texts"
 )
 
-#: Name of a mention, and how far it extends: `(12-person-...`, `12)`, `(3-place)`.
+#: Start, end, or both of a mention: `(12-person-...`, `12)`, `(3-place)`.
 _BRACKET = re.compile(r"\(([^-()\[]+)(?:\[\d+/\d+\])?[^()]*(\))?|([^-()\[]+)(?:\[\d+/\d+\])?\)")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a corpus, and its translation where a study keeps it as an example.
+    """A corpus sentence, with its translation if a study stores one.
 
-    The annotation has an entry for each word; it is empty for plain text.
+    Annotations have one entry per word, or none for plain text.
     """
 
     document: str
-    words: tuple[str, ...]  # [n], what encoder heads and the keys of cross-attention count
+    words: tuple[str, ...]  # [n], units of encoder heads and cross-attention keys
     tags: tuple[str, ...] = ()  # [n], parts of speech
-    parents: tuple[int, ...] = ()  # [n], the word's head, from 0; -1 for the root
-    relations: tuple[str, ...] = ()  # [n], to the head: "nsubj", "det", ...
-    antecedents: tuple[int, ...] = ()  # [n], the word that a pronoun stands for; -1 for none
-    #: words of the greedy translation: what decoder heads and the queries of cross-attention count
+    parents: tuple[int, ...] = ()  # [n], 0-based syntactic heads; -1 for the root
+    relations: tuple[str, ...] = ()  # [n], to the syntactic head: "nsubj", "det", ...
+    antecedents: tuple[int, ...] = ()  # [n], antecedent of a pronoun; otherwise -1
+    #: words of the greedy translation, units of decoder heads and cross-attention queries
     target: tuple[str, ...] = ()
-    text: str = ""  # as a model reads it
-    chunks: tuple[int, ...] = ()  # [n], which part of the text between spaces a word belongs to
+    text: str = ""  # model input
+    chunks: tuple[int, ...] = ()  # [n], index of the space-separated part with this word
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Sentence:
-        """Return the sentence with these fields, from JSON."""
+        """Return a sentence from its JSON fields."""
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**{**values, **lists})
 
     def queries(self, kind: AttentionKind) -> tuple[str, ...]:
-        """Return the query words of one kind of attention: the target's if there is one."""
+        """Return query words for one kind of attention: target words if there are any."""
         return self.target if kind != "encoder_self" and self.target else self.words
 
     def keys(self, kind: AttentionKind) -> tuple[str, ...]:
-        """Return the key words of one kind of attention."""
+        """Return key words for one kind of attention."""
         return self.target if kind == "decoder_self" and self.target else self.words
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that was read once from end to end and found in order."""
+    """A validated corpus and its counts."""
 
     path: Path
-    n_all: int  # sentences in it; `n_sentences` of them are read, evenly spaced
-    digest: str  # SHA-256 of its sentences, annotation included
-    n_sentences: int
+    n_all: int  # sentences in the file or folder
+    digest: str  # SHA-256 of its sentences and annotations
+    n_sentences: int  # sentences read, evenly spaced
     n_words: int
-    documents: dict[str, int]  # their numbers by name, in order
-    relations: Counter[str] = field(repr=False)  # words by relation
-    n_pronouns: int  # with an antecedent
-    counts: Counter[str] = field(repr=False)  # words by form, without case
+    documents: dict[str, int]  # document numbers by name, in order
+    relations: Counter[str] = field(repr=False)  # word counts by relation
+    n_pronouns: int  # pronouns with an antecedent
+    counts: Counter[str] = field(repr=False)  # counts of case-folded words
     source: str = ""
 
     def __iter__(self) -> Iterator[Sentence]:
-        """Read the sentences again."""
+        """Iterate over the sentences, reading the files again."""
         return evenly(read(self.path), self.n_sentences, self.n_all)
 
     @property
     def name(self) -> str:
-        """Name of its folder or file, without suffixes."""
+        """Folder or file name without suffixes."""
         return self.path.resolve().name.split(".")[0]
 
 
-def is_taken(number: int, wanted: int, total: int) -> bool:
-    """Return True for `wanted` of the numbers 0 to `total` - 1, evenly over them."""
-    return (number + 1) * wanted // total > number * wanted // total
+def is_taken(number: int, n: int, total: int) -> bool:
+    """Return True for `n` evenly spaced numbers out of 0 to `total` - 1."""
+    return (number + 1) * n // total > number * n // total
 
 
-def evenly(sentences: Iterable[Sentence], wanted: int, total: int) -> Iterator[Sentence]:
-    """Yield `wanted` of a number of sentences, evenly over them."""
-    return (
-        sentence for number, sentence in enumerate(sentences) if is_taken(number, wanted, total)
-    )
+def evenly(sentences: Iterable[Sentence], n: int, total: int) -> Iterator[Sentence]:
+    """Yield `n` evenly spaced sentences out of `total`."""
+    return (sentence for number, sentence in enumerate(sentences) if is_taken(number, n, total))
 
 
-def survey(path: Path, wanted: int | None = None) -> Corpus:
-    """Read a corpus from end to end and return what is in it. Raises `DataError`.
-
-    Args: wanted: take so many sentences only, evenly over it.
-    """
+def survey(path: Path, n: int | None = None) -> Corpus:
+    """Validate and count `n` evenly spaced sentences of a corpus, or all. Raises `DataError`."""
     total = sum(1 for _ in read(path))
-    chosen = total if wanted is None else min(wanted, total)
+    chosen = total if n is None else min(n, total)
     digest, relations, counts = hashlib.sha256(), Counter[str](), Counter[str]()
     documents: dict[str, int] = {}
     n_sentences = n_pronouns = 0
@@ -138,14 +133,14 @@ def survey(path: Path, wanted: int | None = None) -> Corpus:
     source = ""
     if all(name.startswith("GUM_") for name in documents):
         genres = dict.fromkeys(name.split("_")[1] for name in documents)
-        terms = (f"{genre} ({_TERMS.get(genre, 'see there')})" for genre in genres)
+        terms = (f"{genre} ({_TERMS.get(genre, 'see its page')})" for genre in genres)
         source = f"{_GUM} {', '.join(terms)}"
     return Corpus(path, total, digest.hexdigest(), n_sentences, counts.total(), documents,
                   relations, n_pronouns, counts, source)  # fmt: skip
 
 
 def read(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a folder, a file of CoNLL-U, or a file of plain text."""
+    """Yield sentences from a folder, a CoNLL-U file, or a plain text file."""
     if not path.exists():
         hint = "; get it with: python -m transformer data gum --out data" * (path == DEFAULT)
         raise DataError(f"{path}: no such file or folder{hint}")
@@ -153,7 +148,7 @@ def read(path: Path) -> Iterator[Sentence]:
     if path.is_dir():
         files = sorted(file for file in path.glob("[!.]*") if file.name.endswith(SUFFIXES))
         if not files:
-            raise DataError(f"{path}: no file in it ends in {' or '.join(SUFFIXES)}")
+            raise DataError(f"{path}: no files; expected names ending in {' or '.join(SUFFIXES)}")
     for file in files:
         lines = _lines(file)
         yield from _conllu(file, lines) if file.name.endswith(SUFFIXES) else _plain(file, lines)
@@ -162,10 +157,9 @@ def read(path: Path) -> Iterator[Sentence]:
 def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
     for number, line in lines:
         if len(line) > MAX_CHARACTERS:
-            raise _wrong(file, number, f"{len(line):,} characters; at most {MAX_CHARACTERS:,} are "
-                                       "allowed in a sentence")  # fmt: skip
+            raise _wrong(file, number, f"{len(line):,} characters; at most {MAX_CHARACTERS:,}")
         if line.count("\t") == 9:
-            raise _wrong(file, number, f"columns; files of CoNLL-U end in {' or '.join(SUFFIXES)}")
+            raise _wrong(file, number, f"columns; name CoNLL-U files *{' or '.join(SUFFIXES)}")
         text = clean(line).strip()
         words = tuple(split_words(text))
         if len(words) > MAX_WORDS:
@@ -189,7 +183,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
                     raise _wrong(file, number, f"a line of more than {MAX_LINE:,} bytes")
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 if "\0" in text:
-                    raise _wrong(file, number, "not text")
+                    raise _wrong(file, number, "contains a NUL byte; expected text")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise _wrong(file, number, f"not UTF-8 (byte {error.start + 1})") from None
@@ -219,8 +213,8 @@ def _conllu(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
             if len(rows) > 2 * MAX_WORDS:
                 raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
         elif rows:
-            # Without documents, each sentence counts as one. Texts whose licence forbids copies
-            # have a line in place of every word.
+            # Without document names, each sentence is a document. Texts whose licence forbids
+            # copies have underscores in place of words.
             alone += 1
             if any(columns[1].strip("_") for _, columns in rows):
                 yield _annotated(file, rows, document or f"{file.name} {alone}")
@@ -230,11 +224,11 @@ def _conllu(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
 
 
 def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str) -> Sentence:
-    """Return a sentence of CoNLL-U: (line, its ten columns) of each row."""
-    words: list[tuple[int, list[str]]] = []  # without ranges and empty nodes
-    surfaces: list[tuple[str, bool]] = []  # forms as written, and whether a space follows
+    """Return a sentence from CoNLL-U rows of (line number, ten columns)."""
+    words: list[tuple[int, list[str]]] = []  # excluding ranges and empty nodes
+    surfaces: list[tuple[str, bool]] = []  # written forms, and whether a space follows
     chunks: list[int] = []
-    inside = chunk = 0  # last word of a range that is written as one
+    inside = chunk = 0  # last word in a range that is written as one form
     space = False
     for number, columns in rows:
         name, form = columns[0], "".join(columns[1].split())
@@ -243,12 +237,12 @@ def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str)
         apart = "SpaceAfter=No" not in columns[9]
         first, _, last = name.partition("-")
         if not (_is_number(first) and (not last or _is_number(last))):
-            raise _wrong(file, number, f"{name[:20]!r} is not the number of a word")
+            raise _wrong(file, number, f"{name[:20]!r} is not a word number")
         if int(first) != len(words) + 1 or (last and not inside < int(first) <= int(last)):
             raise _wrong(file, number, f"word {name} follows word {len(words)}")
         if not form:
             raise _wrong(file, number, "a word without a form")
-        if last or int(first) > inside:  # something that is written
+        if last or int(first) > inside:  # a written form
             chunk += space
             surfaces.append((form, apart))
             space = apart
@@ -258,7 +252,7 @@ def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str)
             words.append((number, columns))
             chunks.append(chunk)
     if not words or inside > len(words):
-        raise _wrong(file, rows[-1][0], f"the sentence has {len(words)} words; more are expected")
+        raise _wrong(file, rows[-1][0], f"{len(words)} words; expected {max(inside, 1)}")
     parents = _parents(file, words)
     tags = tuple(upos if upos != "_" else xpos for _, (*_, upos, xpos, _, _, _, _, _) in words)
     mentions = _mentions(file, words)
@@ -279,8 +273,8 @@ def _parents(file: Path, words: Sequence[tuple[int, list[str]]]) -> tuple[int, .
     for at, (number, columns) in enumerate(words):
         head = columns[6]
         if not _is_number(head) or int(head) > len(words) or int(head) == at + 1:
-            raise _wrong(file, number, f"word {at + 1} has the head {head[:20]!r}; expected another"
-                                       f" of its {len(words)} words, or 0")  # fmt: skip
+            raise _wrong(file, number, f"word {at + 1} has head {head[:20]!r}; expected another "
+                                       f"word from 1 to {len(words)}, or 0")  # fmt: skip
         if int(head) == 0 and -1 in parents:
             raise _wrong(file, number, f"words {parents.index(-1) + 1} and {at + 1} are both roots")
         parents.append(int(head) - 1)
@@ -297,13 +291,13 @@ def _parents(file: Path, words: Sequence[tuple[int, list[str]]]) -> tuple[int, .
     return tuple(parents)
 
 
-#: Words from first to last that name an entity: (entity, first, last).
+#: (entity, first word, last word).
 Mention = tuple[str, int, int]
 
 
 def _mentions(file: Path, words: Sequence[tuple[int, list[str]]]) -> list[Mention]:
-    found: list[Mention] = []
-    begun: list[tuple[str, int, int]] = []  # entity, first word, line
+    mentions: list[Mention] = []
+    started: list[tuple[str, int, int]] = []  # entity, first word, line
     for at, (number, columns) in enumerate(words):
         entry = next((part for part in columns[9].split("|") if part.startswith("Entity=")), "")
         text, end = entry.removeprefix("Entity="), 0
@@ -313,27 +307,27 @@ def _mentions(file: Path, words: Sequence[tuple[int, list[str]]]) -> list[Mentio
             end = match.end()
             opened, closed = match[1], match[3]
             if opened and match[2]:
-                found.append((opened, at, at))
+                mentions.append((opened, at, at))
             elif opened:
-                begun.append((opened, at, number))
+                started.append((opened, at, number))
             else:
-                last = next((k for k in reversed(range(len(begun))) if begun[k][0] == closed), None)
-                if last is None:
-                    raise _wrong(file, number, f"the mention {closed!r} ends, but did not begin")
-                found.append((closed, begun.pop(last)[1], at))
+                last = max((k for k, s in enumerate(started) if s[0] == closed), default=-1)
+                if last < 0:
+                    raise _wrong(file, number, f"mention {closed!r} ends before it begins")
+                mentions.append((closed, started.pop(last)[1], at))
         if end != len(text):
-            raise _wrong(file, number, f"brackets of mentions are not whole: {text[:60]!r}")
-    if begun:
-        name, _, number = begun[-1]
-        raise _wrong(file, number, f"the mention {name!r} does not end in its sentence")
-    return found
+            raise _wrong(file, number, f"unbalanced mention brackets: {text[:60]!r}")
+    if started:
+        name, _, number = started[-1]
+        raise _wrong(file, number, f"mention {name!r} does not end in its sentence")
+    return mentions
 
 
 def _antecedents(
     mentions: Sequence[Mention], parents: Sequence[int], tags: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return each pronoun's nearest earlier mention that is not a pronoun (its head), else -1."""
-    found = [-1] * len(parents)
+    """Return the head of each pronoun's nearest earlier non-pronoun mention, otherwise -1."""
+    antecedents = [-1] * len(parents)
     for entity, at, last in mentions:
         if at != last or tags[at] != "PRON":
             continue
@@ -342,5 +336,5 @@ def _antecedents(
             for other, first, end in mentions
             if other == entity and end < at
         ]
-        found[at] = max((head for head in heads if tags[head] != "PRON"), default=-1)
-    return tuple(found)
+        antecedents[at] = max((head for head in heads if tags[head] != "PRON"), default=-1)
+    return tuple(antecedents)

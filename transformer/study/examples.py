@@ -1,9 +1,8 @@
-"""The sentences behind a number: where a head does best what a role says, where it fails, and any.
+"""Example sentences for a role and a head: its strongest hits and misses, and random trials.
 
-Trials are about words here, as the study keeps them. A role about a word at some place, or one that
-annotation names, is right where the head looks at that word most. The weight on tokens that are no
-words is what the words leave: at least `rest - w * n`, of n other words that each have at most the
-weight w. Where the kept numbers leave open what is right, the trial is left out.
+Trials use the words stored by a study. For a positional or annotated role, a hit has its largest
+weight on the target word. Special tokens hold the rest of a row: at least `rest - w * n` if the n
+other words have weights up to w. A trial is left out if the stored weights do not decide it.
 """
 
 from __future__ import annotations
@@ -18,47 +17,44 @@ from transformer.study.roles import annotated, is_mark
 from transformer.trace.removals import Head
 from transformer.types import Bools, Floats, Ints
 
-#: Annotated pairs of all sentences by role: sentence, query word and key word [P, 3].
+#: Annotated pairs by role, [P, 3]: sentence, query word, key word.
 Pairs = dict[str, Ints]
 
 
 class Example(NamedTuple):
-    """One trial of a role; words are counted from 0."""
+    """One trial of a role, with 0-based words."""
 
-    sentence: int  # among the study's
-    query: int  # the word that looks
-    key: int  # the word that gets the most weight; -1 unless the token is a word
-    wanted: int  # the word that it should look at; the same one for a role that names none
-    weight: float  # on `key`, 0 to 1, and at least that where it is -1
+    sentence: int  # index in `Study.sentences`
+    query: int  # query word
+    key: int  # word with the largest weight; -1 for a special token
+    wanted: int  # target word, or `key` if the role has no target
+    weight: float  # on `key`, 0 to 1; a lower bound if `key` is -1
     right: bool
 
 
 class Examples(NamedTuple):
-    """Trials of a role and a head, one for each sentence in a list."""
+    """Trials of a role and a head, at most one per sentence in each list."""
 
-    n: int  # trials in the sentences that the study keeps
-    best: list[Example]  # right, strongest first
-    failed: list[Example]  # wrong, strongest first
-    random: list[Example]  # of all, in order
+    n: int  # trials in all stored sentences
+    best: list[Example]  # hits, strongest first
+    failed: list[Example]  # misses, strongest first
+    random: list[Example]  # random trials, in corpus order
 
 
 def pairs_of(study: Study) -> Pairs:
-    """Return all annotated pairs of the sentences that a study keeps."""
-    found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    """Return the annotated pairs in a study's stored sentences."""
+    pairs: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for number, sentence in enumerate(study.sentences):
         if sentence.relations:
             for name, query, key in annotated(sentence):
-                found[name].append((number, query, key))
-    return {name: np.array(rows, np.int64) for name, rows in found.items()}
+                pairs[name].append((number, query, key))
+    return {name: np.array(rows, np.int64) for name, rows in pairs.items()}
 
 
 def examples(
     study: Study, pairs: Pairs, role: Role, head: Head, most: int = 10, seed: int = 0
 ) -> Examples:
-    """Return examples of a role and a head.
-
-    Args: pairs: from `pairs_of`.  seed: of the random ones.
-    """
+    """Return up to `most` examples per list; `pairs` are from `pairs_of`."""
     looks = study.looks[head.kind]
     at, keys, wanted, right, weights, strength = _trials(study, pairs, role, head)
     sentence = np.searchsorted(looks.starts, at, "right") - 1
@@ -84,15 +80,13 @@ def examples(
 def _trials(
     study: Study, pairs: Pairs, role: Role, head: Head
 ) -> tuple[Ints, Ints, Ints, Bools, Floats, Floats]:
-    """Return the trials of a role [P]: query among all words, key, wanted key, hit, weight on the
-    key in 255ths, and strength.
-    """
+    """Return trials [P]: query in all words, key, target, hit, weight in 255ths, strength."""
     looks, kind = study.looks[head.kind], head.kind
     weights = looks.weights[head.layer, head.head].astype(np.float32)
     keys = looks.keys[head.layer, head.head].astype(np.int64)
     if role.needs != "text":
         rows = pairs.get(role.name, np.zeros((0, 3), np.int64))
-        if kind != study.kinds[0]:  # it reads a translation, which has no annotation
+        if kind != study.kinds[0]:  # translations have no annotation
             rows = rows[:0]
         elif kind == "decoder_self":
             rows = rows[rows[:, 2] < rows[:, 1]]
@@ -110,7 +104,11 @@ def _trials(
     others = {"encoder_self": sizes - 1, "decoder_self": queries, "cross": sizes}[kind]
     rest, apart = 255 - weights - own, np.maximum(255 - own - weights * others, 0)
     seen = sizes > 1
-    if role.name not in ("rarest", "marks", "diffuse"):  # itself and non-words count too
+    if role.name not in (
+        "rarest",
+        "marks",
+        "diffuse",
+    ):  # include the query and special tokens
         keys = np.where(own > weights, queries, keys)
         weights = np.maximum(own, weights)
         keys, weights = np.where(apart > weights, -1, keys), np.maximum(apart, weights)
@@ -125,8 +123,8 @@ def _trials(
     elif role.name == "first" and not (kind == "decoder_self" or len(study.kinds) == 1):
         seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
         right = (keys == 0) & (weights > 127)
-    elif role.name in ("first", "end"):  # the first token is `<s>` there, no word
-        right = (apart > 128) & (keys == -1)  # 128 may be a half that was rounded
+    elif role.name in ("first", "end"):  # the first token is `<s>`, not a word
+        right = (apart > 128) & (keys == -1)  # 128 may be a rounded half
         seen = seen & (right | (rest <= 127))
     elif role.name == "diffuse":
         right, strength = weights * sizes < 2 * 255, np.abs(rest - 127)

@@ -1,16 +1,16 @@
-"""The importance of each head to what a model predicts, by several measures that often disagree.
+"""Head importance for predictions, by several measures that often disagree.
 
-    gradient   |dL/dgate|, the slope of the loss when a head's output is scaled (Michel et al. 2019)
-    removal    the loss of log-probability when it alone is taken out, per token
-    bleu       the loss of BLEU when it alone is taken out
-    order      its place when heads are taken out one after the other, least harmful first
-    sharpness  the largest weight of its queries, which says nothing of importance: a comparison
+    gradient   |dL/dgate|, slope of the loss in a scale of the head's output (Michel et al. 2019)
+    removal    log-probability lost per token without the head
+    bleu       BLEU lost without the head
+    order      place in the order of removal, least harmful head first
+    sharpness  largest weight of its queries; not importance, but a comparison
 
-Larger always means more important. L is the negative log-probability per token, in nats.
+Larger means more important. L is the negative log-probability per token, in nats.
 
-A measure is also taken on every other sentence and on the rest. The correlation r of these two
-halves over all heads gives its reliability, 2 r / (1 + r) (Spearman, Brown): how far a second text
-as long would rank the heads alike. Two measures correlate no better than their reliabilities allow.
+Each measure is also computed on even and on odd sentences. The correlation r of these halves over
+all heads gives its reliability, 2 r / (1 + r) (Spearman, Brown): the expected correlation with a
+second text of equal length. Reliabilities bound the correlation of two measures.
 """
 
 from __future__ import annotations
@@ -59,61 +59,56 @@ ByKind = dict[AttentionKind, Floats]
 Model = Translator | StackModel
 Network = Transformer | OneStack
 
-#: A model that fills in reads each text so many times, with every such token hidden: a token of
-#: seven, about the share that its training hides.
+#: A fill-in model reads each text 7 times with every 7th token hidden, about the share hidden in
+#: training.
 _EVERY = 7
-#: Numbers that the log-probabilities of one batch hold at most: 32 MB.
+#: Maximum log-probabilities in one batch, 32 MB.
 _MOST_NUMBERS = 8_000_000
-#: Sentences of a study of other languages than the typed sentences.
+#: Maximum corpus sentences for languages without typed sentences.
 MOST_SENTENCES = 200
-#: Texts on which heads are taken out one after the other; twice as many take twice the time.
+#: Texts for "order"; its time is proportional.
 FOR_ORDER = 25
 
-_REFERENCES = "the first accepted one of each sentence"
-#: What a study notes about each measure.
+_REFERENCES = "the first accepted translation of each sentence"
+#: Notes stored with each measure.
 NOTES: dict[Measure, str] = {
     "gradient": "|dL/dgate|, mean over sentences",
-    "removal": "log-probability lost without the head alone, nats a token",
+    "removal": "log-probability lost without the head alone, nats per token",
     "bleu": "BLEU lost without the head alone, greedy translations, as sacreBLEU computes it",
-    "order": f"place in greedy pruning by log-probability, on {FOR_ORDER} sentences evenly over "
-    "the text at most; a round measures anew only the heads that harmed least before",
+    "order": f"place in greedy pruning by log-probability, on up to {FOR_ORDER} evenly spaced "
+    "sentences; each round measures only the least harmful heads again",
     "sharpness": "largest weight of a query, mean over queries",
 }
 
 
 def importance(
-    tracer: Model,
-    sentences: Sequence[str],
-    references: Sequence[str] = (),
-    *,
-    wanted: Sequence[Measure] = MEASURES,
-    report: Report | None = None,
-) -> Iterator[tuple[Measure, ByKind, float]]:
-    """Measure the heads of a model, one measure after the other, each with its reliability.
+    tracer: Model, sentences: Sequence[str], references: Sequence[str] = (), *,
+    wanted: Sequence[Measure] = MEASURES, report: Report | None = None,
+) -> Iterator[tuple[Measure, ByKind, float]]:  # fmt: skip
+    """Yield measures of head importance, values and reliability.
 
     Args:
-        sentences: some hundred; blank and overlong ones are left out.
-        references: their translations, which "bleu" needs; without them the loss is that of the
+        sentences: a few hundred; blank and overlong sentences are left out.
+        references: their translations, required by "bleu"; otherwise the loss is measured on the
             model's own translations.
-        wanted: those that a stopped call has not yielded. A model of one stack has neither "bleu"
-            nor "order".
+        wanted: measures to compute; a one-stack model has no "bleu" or "order".
         report: called with (texts read, texts to read); may raise to stop.
 
-    Raises: `InputError` if the model can read none of the sentences.
+    Raises: `InputError` if the model can read no sentence.
     """
     rows, model = readings(tracer, sentences, references), tracer.model
     texts = [*itertools.chain(*rows)]
     references = [reference for reference, row in zip(references, rows, strict=False) if row]
     second = [at % 2 == 1 for at, row in enumerate(filter(None, rows)) for _ in row]
     parts = [np.ones(len(texts), bool), ~np.array(second), np.array(second)]
-    if not any(second):  # one sentence has no halves
+    if not any(second):  # a single sentence has no halves
         parts[2] = parts[0]
     banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
     few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
     shapes, n = model.config.head_shapes, len(texts)
     n_heads = len(heads_of(shapes))
-    #: For each measure, the number of texts that it reads and the function that computes it: values
-    #: [3, N], one per head, on all texts and on each half.
+    #: By measure: texts to read, and a function that returns values [3, N] of each head on all
+    #: texts and each half.
     ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Reals]]] = {
         "gradient": (n, lambda done: _means(parts, _slopes(model, texts, banned, done))),
         "removal": (n * n_heads, lambda done: _means(parts, _losses(model, texts, banned, done))),
@@ -137,36 +132,31 @@ def importance(
         work, measured = ways[measure]
         values = measured(done)
         before += work
-        places, found = iter(values[0].astype(np.float32)), ByKind()
+        flat, by_kind = iter(values[0].astype(np.float32)), ByKind()
         for kind, shape in shapes.items():
-            found[kind] = np.fromiter(places, np.float32, math.prod(shape)).reshape(shape)
+            by_kind[kind] = np.fromiter(flat, np.float32, math.prod(shape)).reshape(shape)
         halves = rank_correlation(*values[1:])
-        yield measure, found, 2 * halves / (1 + halves) if halves > 0 else 0.0
+        yield measure, by_kind, 2 * halves / (1 + halves) if halves > 0 else 0.0
 
 
 def _means(parts: Sequence[Bools], sums: tuple[Reals, Reals]) -> Reals:
-    """Return sums [texts, N] over counts [texts, 1 or N] by part of the texts, [parts, N]."""
+    """Return sums [texts, N] / counts [texts, 1 or N] over each part of the texts, [parts, N]."""
     return np.stack([sums[0][part].sum(0) / sums[1][part].sum(0) for part in parts])
 
 
 def whole_study(
-    ref: ModelRef,
-    corpus: Path | None,
-    report: Report,
-    out: Path | None = None,
-    *,
-    device: str = "cpu",
-    **options: Any,
-) -> Path:
-    """Study a model over a corpus, and measure the importance of its heads; return the folder.
+    ref: ModelRef, corpus: Path | None, report: Report, out: Path | None = None, *,
+    device: str = "cpu", **options: Any,
+) -> Path:  # fmt: skip
+    """Study a model over a corpus, measure head importance, and return the folder.
 
-    A model of English, German and French reads the typed sentences for it; another one those that
-    the study keeps. Measures that the study has are not made again, a moment of training has none,
-    and neither has a model without gates.
+    Importance is measured on the typed sentences in English, German and French, and on stored
+    sentences in other languages. Measures already stored are not computed again. Training snapshots
+    and models without gates have none.
 
-    Args: options: of `study`, which see.
+    Args: options: arguments of `transformer.study.run.study`.
     """
-    # oneDNN keeps a program for each of the last 1,024 shapes, and a corpus has many shapes.
+    # oneDNN caches a kernel for each of 1,024 shapes, and a corpus has many shapes.
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "32")
     sentences, references = _typed(inspect_entry(ref).metrics)
@@ -175,73 +165,71 @@ def whole_study(
             options["second"] = Path(temporary) / "typed_sentences.txt"
             options["second"].write_text("".join(f"{text}\n" for text in sentences), "utf-8")
         folder = study(ref, corpus, out, device=device, progress=report, **options)
-    made, tracer = Study.load(folder), open_tracer(ref, device)
+    result, tracer = Study.load(folder), open_tracer(ref, device)
     if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
         return folder
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
-        step = max(1, len(made.sentences) // MOST_SENTENCES)
-        sentences = [sentence.text for sentence in made.sentences[::step]][:MOST_SENTENCES]
+        step = max(1, len(result.sentences) // MOST_SENTENCES)
+        sentences = [sentence.text for sentence in result.sentences[::step]][:MOST_SENTENCES]
     about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
     if translates == "translate":
-        about["translations"] = _REFERENCES if references else "the model's own, found greedily"
-    wanted = [measure for measure in MEASURES if measure not in made.importance]
-    for measure, found, reliability in importance(
+        about["translations"] = _REFERENCES if references else "the model's own, decoded greedily"
+    wanted = [measure for measure in MEASURES if measure not in result.importance]
+    for measure, grids, reliability in importance(
         tracer, sentences, references, wanted=wanted, report=report
     ):
-        known = made.notes.get("importance", {})
+        notes = result.notes.get("importance", {})
         about |= {measure: NOTES[measure]}
-        about["reliability"] = {**known.get("reliability", {}), measure: round(reliability, 3)}
-        made = replace(
-            made, importance={**made.importance, measure: found},
-            notes={**made.notes, "importance": {**known, **about}},
+        about["reliability"] = {**notes.get("reliability", {}), measure: round(reliability, 3)}
+        result = replace(
+            result, importance={**result.importance, measure: grids},
+            notes={**result.notes, "importance": {**notes, **about}},
         )  # fmt: skip
-        made.save(folder)
+        result.save(folder)
     return folder
 
 
 def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the typed sentences in a translator's languages, and their translations."""
+    """Return typed sentences in a translator's languages and their translations, or empty lists."""
     match metrics:
         case {"training": {"recipe": {"data": {"src": str(src), "tgt": str(tgt)}}}}:
             if has_languages(src, tgt):
-                found = typed_sentences(src, tgt)
-                return [sentence.source for sentence in found], [
-                    sentence.accepted[0] for sentence in found
-                ]
+                typed = typed_sentences(src, tgt)
+                return [line.source for line in typed], [line.accepted[0] for line in typed]
     return [], []
 
 
 def readings(
     tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()
 ) -> list[list[Pair]]:
-    """Return sentences as a model predicts them; of one that it cannot read, nothing.
+    """Return the predictions to score in each sentence; [] if the model cannot read it.
 
-    A translator predicts `targets`, by default its own translations, found greedily; a model that
-    continues, each token from those before; one that fills in, hidden tokens from the others.
+    A translator predicts `targets`, by default its greedy translations; a language model, each next
+    token; a fill-in model, hidden tokens.
 
-    Raises: `InputError` if it can read none.
+    Raises: `InputError` if the model can read no sentence.
     """
-    found: list[list[Pair]] = [[] for _ in sentences]
+    pairs: list[list[Pair]] = [[] for _ in sentences]
     own = (None if target.cut else target.ids for target in targets_of(tracer, sentences))
     for row, target in enumerate(targets or own):
         with suppress(InputError):  # a translation may be blank
             if target is None:
                 continue
             if isinstance(tracer, Translator):
-                found[row].append(tracer.pair(sentences[row], target))
+                pairs[row].append(tracer.pair(sentences[row], target))
             else:
-                found[row] += _of_one_stack(tracer, sentences[row], target)
-    if not any(found):
-        raise InputError("the model can read none of these sentences")
-    return found
+                pairs[row] += _of_one_stack(tracer, sentences[row], target)
+    if not any(pairs):
+        raise InputError("the model cannot read any of these sentences")
+    return pairs
 
 
 def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pair]:
     task, pad, bos = tracer.config.task, tracer.config.pad_id, tracer.config.blocks.bos_id
     trace = tracer.trace(sentence, target if task == "translate" else None, top_k=1)
     if task != "fill":
-        # The last prediction of a model that continues is its own; a source is not predicted.
+        # A language model's last prediction has no target, and a source is not predicted.
         right, start = (*trace.tgt_ids[1:], pad), 0
         if task == "translate":
             right, start = trace.predicted_ids, trace.tgt_ids.index(bos)
@@ -259,22 +247,22 @@ def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pa
 def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> tuple[Reals, Reals]:
-    """Return |dL/dgate| [texts, N], and ones."""
-    shapes, found = model.config.head_shapes, list[Reals]()
+    """Return |dL/dgate| [texts, N], and counts of 1."""
+    shapes, rows = model.config.head_shapes, list[Reals]()
     for read, text in enumerate(texts, 1):
         gates = {kind: torch.ones(shape, requires_grad=True) for kind, shape in shapes.items()}
         with torch.enable_grad():
             logs = predicted(model, text, HeadGates(**gates), excluded=banned)
             slopes = torch.autograd.grad(-logs.sum() / _count(model, text), [*gates.values()])
-        found.append(torch.cat([slope.abs().flatten() for slope in slopes]).double().numpy())
+        rows.append(torch.cat([slope.abs().flatten() for slope in slopes]).double().numpy())
         done(read)
-    return np.stack(found), np.ones((len(texts), 1))
+    return np.stack(rows), np.ones((len(texts), 1))
 
 
 def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> tuple[Reals, Reals]:
-    """Return the log-probability [texts, N] lost without each head in nats, and tokens."""
+    """Return the log-probability lost without each head in nats [texts, N], and token counts."""
     shapes, n = model.config.head_shapes, len(heads_of(model.config.head_shapes))
     parts = torch.split(1 - torch.eye(n), [*map(math.prod, shapes.values())], 1)
     without = dict(zip(shapes, parts, strict=True))  # row n lacks head n
@@ -290,8 +278,8 @@ def _losses(
                     kind: without[kind][rows].view(-1, *shape).transpose(0, 1)
                     for kind, shape in shapes.items()
                 })  # fmt: skip
-                found = predicted(model, text, hooks, n_rows=len(rows), excluded=banned)
-                sums[read, rows] = before - found.sum(1).numpy(force=True)
+                log_probs = predicted(model, text, hooks, n_rows=len(rows), excluded=banned)
+                sums[read, rows] = before - log_probs.sum(1).numpy(force=True)
                 done(read * n + rows.stop)
     return sums, np.array([[_count(model, text)] for text in texts])
 
@@ -301,17 +289,22 @@ def _bleu_lost(
     parts: Sequence[Bools], done: Callable[[int], None],
 ) -> Reals:  # fmt: skip
     """Return the BLEU [parts, N] lost without each head, decoding greedily."""
-    sources, reached = [text.src_ids for text in texts], list[list[float]]()
-    # One at a time: each holds its own weights, prepared for the fast decoder.
+    sources, scores = [text.src_ids for text in texts], list[list[float]]()
+    # One model at a time, since each has its own weights, prepared for the fast decoder.
     edited = (translator.edited(head.off) for head in heads_of(translator.config.head_shapes))
     for number, model in enumerate(itertools.chain([translator], edited)):
-        found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
-        reached.append([
-            corpus_bleu([translation.text for translation in itertools.compress(found, part)],
-                        [*itertools.compress(references, part)])
-            for part in parts
-        ])  # fmt: skip
-    lost: Reals = (np.array(reached[:1]) - np.array(reached[1:])).T
+        hypotheses = [translation.text for translation in model.translate(
+            sources, 1, progress=lambda *_, at=number: done(at * len(texts))
+        )]  # fmt: skip
+        scores.append(
+            [
+                corpus_bleu(
+                    *([*itertools.compress(some, part)] for some in (hypotheses, references))
+                )
+                for part in parts
+            ]
+        )
+    lost: Reals = (np.array(scores[:1]) - np.array(scores[1:])).T
     return lost
 
 
@@ -319,26 +312,26 @@ def _order(
     model: Transformer, texts: Sequence[Pair], banned: Sequence[int], n_read: int,
     done: Callable[[int], None],
 ) -> Reals:  # fmt: skip
-    """Return the place [3, N] of each head, from 1, when the least harmful one is taken out.
+    """Return each head's 1-based place in the order of removal, [3, N]: all texts, then halves.
 
-    Args: texts: all of them come first, then each half.  n_read: texts that a head counts as.
+    Args: n_read: number of texts to report for each head.
     """
-    heads, found = heads_of(model.config.head_shapes), list[list[int]]()
+    heads, orders = heads_of(model.config.head_shapes), list[list[int]]()
 
     def progress(out: int, _: int) -> None:
-        done((len(found) * len(heads) + out) * n_read)
+        done((len(orders) * len(heads) + out) * n_read)
 
     for some in (texts, texts[::2], texts[1::2] or texts):
         order = pruned(model, some, excluded=banned, progress=progress)
         places = {step.head: place for place, step in enumerate(order, 1)}
-        found.append([places[head] for head in heads])
-    return np.array(found, float)
+        orders.append([places[head] for head in heads])
+    return np.array(orders, float)
 
 
 def _sharpness(
     model: Network, texts: Sequence[Pair], done: Callable[[int], None]
 ) -> tuple[Reals, Reals]:
-    """Return the largest weights, summed over queries [texts, N], and the queries [texts, N]."""
+    """Return largest weights summed over queries [texts, N], and query counts [texts, N]."""
     sums, counts = list[Reals](), list[Reals]()
     for read, text in enumerate(texts, 1):
         record = Record(matching(name="weights"))
@@ -346,7 +339,7 @@ def _sharpness(
             predicted(model, text, record)
         maps = [record.layers(kind)[:, 0] for kind in model.config.head_shapes]  # [L, H, n, m]
         largest = [weights.amax(-1).sum(-1).double().numpy(force=True) for weights in maps]
-        sums.append(np.concatenate([found.ravel() for found in largest]))
+        sums.append(np.concatenate([values.ravel() for values in largest]))
         sizes = [np.full(weights.shape[:2], weights.size(-2)).ravel() for weights in maps]
         counts.append(np.concatenate(sizes))
         done(read)
@@ -354,18 +347,12 @@ def _sharpness(
 
 
 def predicted(
-    model: Network,
-    text: Pair,
-    hooks: Hook | None = None,
-    *,
-    n_rows: int = 1,
+    model: Network, text: Pair, hooks: Hook | None = None, *, n_rows: int = 1,
     excluded: Sequence[int] = (),
-) -> Tensor:
-    """Return the log-probability of each predicted token, in nats; 0 where none counts.
+) -> Tensor:  # fmt: skip
+    """Return the log-probability of each predicted token in nats, [n_rows, T], or 0 for padding.
 
-    Args: n_rows: copies of the text in the batch, for hooks that treat each in another way.
-
-    Returns: [n_rows, T].
+    Args: n_rows: copies of the text in the batch, for hooks that edit each copy differently.
     """
     device = model.generator.weight.device
 
@@ -374,8 +361,8 @@ def predicted(
 
     logits = model(rows(text.src_ids), rows(text.tgt_ids), hooks=hooks)  # [R, T, V]
     right = rows(text.predicted_ids)
-    found = normalised(logits.flatten(0, 1), excluded).gather(1, right.reshape(-1, 1))
-    return found.view_as(right).masked_fill(right == model.config.pad_id, 0)
+    log_probs = normalised(logits.flatten(0, 1), excluded).gather(1, right.reshape(-1, 1))
+    return log_probs.view_as(right).masked_fill(right == model.config.pad_id, 0)
 
 
 def _count(model: Network, text: Pair) -> int:

@@ -1,7 +1,8 @@
-"""Studies in words: a page of Markdown with tables for each model."""
+"""Study results as a Markdown page with tables for each model."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,8 +11,7 @@ from transformer.study.roles import MIN_PAIRS
 from transformer.study.statistics import agreement
 from transformer.types import AttentionKind
 
-#: Roles listed that no head was shown to have, and words of the corpus for each of their trials at
-#: most.
+#: Maximum roles listed without a head, and maximum corpus words per trial for them.
 _MOST, _RARE = 12, 100
 _KINDS: dict[AttentionKind, str] = {
     "encoder_self": "encoder", "decoder_self": "decoder", "cross": "cross-attention",
@@ -48,7 +48,7 @@ for any model and corpus.
 
 
 def percent(share: float) -> str:
-    """Return a share as a whole number of percent."""
+    """Return a share in percent, without decimals."""
     return f"{100 * share:.0f}%"
 
 
@@ -59,57 +59,55 @@ def _p(value: float) -> str:
 
 
 def named(study: Study) -> list[Finding]:
-    """Return the named roles of all heads, the clearest of each first."""
-    every = (finding for head in study.heads for finding in study.findings(head))
-    return [finding for finding in every if finding.named]
+    """Return named roles by head, each head's clearest role first."""
+    findings = (finding for head in study.heads for finding in study.findings(head))
+    return [finding for finding in findings if finding.named]
 
 
 def nearest(study: Study) -> list[Finding]:
-    """Return the chosen head of each role that no head was shown to have, the nearest first.
+    """Return the chosen head of each role without a named head, largest margin first.
 
-    Roles with few trials are left out, but for coreference, which readers ask for.
+    Roles with few trials are left out, except coreference.
     """
-    found = []
-    for role in study.roles:
-        every = study.in_role(role)
-        if (
-            every
-            and not every[0].named
-            and (2 * every[0].pairs * _RARE >= study.n_words or role.needs == "coreference")
-        ):
-            found.append(every[0])
-    return sorted(found, key=lambda finding: finding.margin, reverse=True)
+    chosen = (study.in_role(role)[:1] for role in study.roles)
+    missed = [
+        finding
+        for finding in itertools.chain(*chosen)
+        if not finding.named
+        and (2 * finding.pairs * _RARE >= study.n_words or finding.role.needs == "coreference")
+    ]
+    return sorted(missed, key=lambda finding: finding.margin, reverse=True)
 
 
 def markdown(studies: Sequence[Study]) -> str:
     """Return one page about several studies."""
-    return _HEADER + "".join(section(study) for study in studies)
+    return _HEADER + "".join(map(section, studies))
 
 
 def section(study: Study) -> str:
-    """Return the results of one study in tables."""
+    """Return one study's results as tables."""
     return "\n".join(_section(study)) + "\n"
 
 
 def _section(study: Study) -> Iterator[str]:
-    read = f"{study.n_sentences:,} sentences"
+    text = f"{study.n_sentences:,} sentences"
     if study.n_skipped:
-        read = f"{study.n_sentences - study.n_skipped:,} of {read} (the rest are too long)"
+        text = f"{study.n_sentences - study.n_skipped:,} of {text} (the rest are too long)"
     yield f"\n## {study.checkpoint}{f', edited: {study.edits}' if study.edits else ''}\n"
-    yield (f"{read} of {study.corpus}, {study.n_documents:,} documents; control: {study.control}; "
+    yield (f"{text} of {study.corpus}, {study.n_documents:,} documents; control: {study.control}; "
            f"second text: {study.second or 'none'}."
            f"{f' {study.source}.' if study.source else ''}\n")  # fmt: skip
     if study.n_cut:
         yield (f"Decoder and cross-attention leave out {study.n_cut:,} translations, which reached "
                "the length limit.\n")  # fmt: skip
-    found, missed = named(study), nearest(study)
+    with_role, missed = named(study), nearest(study)
     counts = (
-        f"{len({finding.head for finding in found if finding.head.kind == kind})} of "
+        f"{len({finding.head for finding in with_role if finding.head.kind == kind})} of "
         f"{sum(head.kind == kind for head in study.heads)} in {_KINDS[kind]}"
         for kind in study.kinds
     )
     yield f"Heads with a named role: {', '.join(counts)}.\n"
-    yield from _table(found)
+    yield from _table(with_role)
     if missed:
         yield (
             f"No head was shown to have these roles, the {len(missed[:_MOST])} nearest to their "
@@ -135,11 +133,11 @@ def _section(study: Study) -> Iterator[str]:
         for (one, other), both in agree.items()
         if not math.isnan(both.r)
     ]:
-        known = ", ".join(f"{_MEASURES[name]} {r:.2f}" for name, r in reliability.items())
+        reliabilities = ", ".join(f"{_MEASURES[name]} {r:.2f}" for name, r in reliability.items())
         yield (
             f"Importance, on {about.get('sentences')} {about.get('text')}: rank correlation of "
             "two measures over all heads, its 95% interval over heads, and its value corrected "
-            f"for their reliabilities (from halves of the text: {known or 'unknown'}).\n"
+            f"for their reliabilities (from halves of the text: {reliabilities or 'unknown'}).\n"
         )
         yield from (
             "| measures | correlation | interval | corrected |",

@@ -1,4 +1,4 @@
-"""A model and its random control as readers of a corpus: translations and traces of sentences."""
+"""Translations and traces of corpus sentences by a model and its random control."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from transformer.translator import Translator
 
 
 def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:
-    """Return the same model with the random weights that it began with, and what they are.
+    """Return the model with its initial random weights, and a description of them.
 
-    A checkpoint without them gets others of the same shape, from a fixed seed.
+    A checkpoint that did not store them gets random weights from a fixed seed.
     """
     history = readable_history(ref.folder)
     if history.snapshots and history.snapshots[0].updates == 0 and history.began == "":
         return opened(resolve(ref.after(0)), model.device), "its first random weights"
-    return randomised(model), "random weights of the same shape, of seed 0"
+    return randomised(model), "random weights of the same shape, seed 0"
 
 
 def randomised(model: Tracer, seed: int = 0) -> Tracer:
-    """Return a model of the same shape with random weights, edited in the same way.
+    """Return a model of the same shape with random weights and the same edits.
 
-    Raises: `InputError` for a model that is not built here or by the transformers library.
+    Raises: `InputError` unless the model is Headlight's or the transformers library's.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -47,23 +47,23 @@ def randomised(model: Tracer, seed: int = 0) -> Tracer:
             return StackModel(OneStack(model.config), model.tokenizer, **options)
         if isinstance(model, HuggingFaceModel):
             return model.randomised()
-    raise InputError(f"{model.name}: its random weights are not known")
+    raise InputError(f"{model.name}: no random weights; expected a Headlight or transformers model")
 
 
 class Target(NamedTuple):
-    """A greedy translation as token ids; its first one if it reached the length limit."""
+    """A greedy translation as token ids, or its first token if it reached the length limit."""
 
-    ids: Sequence[int] | None  # None for a sentence that the model refuses
+    ids: Sequence[int] | None  # None if the model rejects the sentence
     cut: bool = False
 
 
 def targets_of(model: Any, texts: Sequence[str]) -> list[Target]:
-    """Return greedy translations, () for a model that writes none; see `_each`."""
+    """Return greedy translations, or () for models that do not translate."""
 
     def translated(some: Sequence[str]) -> list[Target]:
-        found = model.translate(some, 1)
         return [Target(one.ids[: None if one.complete else 1] or None,
-                       bool(one.ids) and not one.complete) for one in found]  # fmt: skip
+                       bool(one.ids) and not one.complete)
+                for one in model.translate(some, 1)]  # fmt: skip
 
     alone = isinstance(model, StackModel) and model.config.task == "translate"
     if alone or len(model.kinds) > 1:
@@ -72,24 +72,24 @@ def targets_of(model: Any, texts: Sequence[str]) -> list[Target]:
 
 
 def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
-    """Call for all items at once, or one by one; None for items that the model refuses."""
+    """Call for all items at once, or one by one to get None for items that the model rejects."""
     try:
         return [*call(items)] if items else []
     except InputError:
-        return [found for item in items for found in _each(call, [item])] if items[1:] else [None]
+        return [made for item in items for made in _each(call, [item])] if items[1:] else [None]
 
 
 def traces_of(
     model: Tracer, texts: Sequence[str], targets: Sequence[Sequence[int] | None]
 ) -> list[Trace | None]:
-    """Trace texts with their translations; see `_each`."""
+    """Trace texts with their translations; None for texts that the model rejects."""
 
     def call(pairs: Sequence[tuple[str, Any]]) -> list[Trace]:
         if isinstance(model, Translator):
-            some, given = zip(*pairs, strict=True)
-            return model.traces(some, top_k=1, targets=map(list, given))
-        return [model.trace(text, [*given] or None, top_k=1) for text, given in pairs]  # type: ignore[arg-type]
+            sources, ids = zip(*pairs, strict=True)
+            return model.traces(sources, top_k=1, targets=map(list, ids))
+        return [model.trace(text, [*ids] or None, top_k=1) for text, ids in pairs]  # type: ignore[arg-type]
 
     pairs = [pair for pair in zip(texts, targets, strict=True) if pair[1] is not None]
-    found = iter(_each(call, pairs))
-    return [None if target is None else next(found) for target in targets]
+    traces = iter(_each(call, pairs))
+    return [None if target is None else next(traces) for target in targets]

@@ -1,34 +1,32 @@
-"""Roles that heads may have, and a tally of how often a head does what a role says.
+"""Head roles, and tallies of how often a head follows a role.
 
-**Roles of a text.** They are about tokens, special ones included, and each query is a trial.
+**Text roles** apply to tokens, including special tokens, and each query is a trial.
 
-    previous, next, same   most weight is on the token one before, one after, or on itself
-    diagonal               (cross) most weight is within one token of the line from the first query
-                           and key to the last, in sentences of at least 8 keys
-    rarest                 of all other words, the one with most weight is the rarest of its
-                           sentence, counted in the corpus
-    first, end, marks      more than half of the weight is on the first token, on special tokens
-                           behind it, or on other tokens that are punctuation
-    diffuse                the weights' entropy is at least 0.9 of that of equal weights
+    previous, next, same   largest weight on the previous token, the next token, or itself
+    diagonal               (cross) largest weight within one token of the line from the first query
+                           and key to the last, in sentences with at least 8 keys
+    rarest                 largest weight among other words on the word that is rarest in the corpus
+    first, end, marks      more than half of the weight on the first token, on later special
+                           tokens, or on other punctuation tokens
+    diffuse                entropy at least 0.9 times the maximum
 
-Queries that have no such key, or see fewer than two, and special tokens are no trials. By
-definition, a head of such a role does so in more than half of the trials: at most one of the first
-three then fits. It must also do so more often than the best head with random weights.
+Special tokens, and queries that have no such key or see fewer than two, are not trials. By
+definition, a head with such a role follows it in more than half of the trials, so at most one of
+the first three applies. It must also follow it more often than the best head with random weights.
 
-**Roles of annotation.** They are about words, and each annotated pair is a trial: from this word,
-does the head look at that one? Of the words that are not the query itself, the one with most
-weight counts, special tokens left out (Clark et al. 2019). In causal attention only pairs whose
-target stands before the query count. Three rules have to be beaten on the same pairs: always the
-word at one distance (at most 10 words), always the nearest occurrence of one word, and the word at
-which the head looks most from all other words of the sentence. The last one shows whether the
-query matters: some words get the weight of any query, even in a model with random weights.
+**Annotation roles** apply to words, and each annotated pair is a trial: a hit has its largest
+weight on the target, among words other than the query and without special tokens (Clark et al.
+2019). In causal attention, only pairs whose target precedes the query count. A head must beat three
+rules on the same pairs: the word at a fixed distance (up to 10 words), the nearest occurrence of a
+fixed word, and the word with the head's largest weight from all other words in the sentence. The
+last rule tests whether the query matters, since some words attract weight from every query, even
+with random weights.
 
-Translations that reach the length limit count for the encoder alone: most repeat themselves.
+Translations cut at the length limit count for the encoder only, since they usually repeat.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -44,14 +42,14 @@ from transformer.measures.heads import pattern_mask
 from transformer.measures.words import group_labels, word_groups
 from transformer.study.corpus import Corpus, Sentence
 from transformer.study.records import Role
+from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Bools, Floats
 
-#: Roles with fewer trials in the corpus have no score, and longest distance of a fixed rule.
+#: Minimum trials for a score, and maximum distance for the fixed-distance rule.
 MIN_PAIRS, MAX_OFFSET = 50, 10
-#: Keys that a sentence needs for a diagonal, and the share of the largest entropy that is diffuse.
+#: Minimum keys for "diagonal", and minimum share of the maximum entropy for "diffuse".
 _DIAGONAL, _DIFFUSE = 8, 0.9
-_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 _TEXT = (
     Role("previous", "previous token"), Role("next", "next token"), Role("same", "itself"),
@@ -60,7 +58,7 @@ _TEXT = (
     Role("diffuse", "everywhere alike"),
 )  # fmt: skip
 
-#: Names of Universal Dependencies for people: the dependent's, and its head's.
+#: Names of Universal Dependencies on screen: dependent and head.
 _NAMES = {
     "nsubj": ("subject", "verb"), "nsubj:pass": ("passive subject", "verb"),
     "obj": ("object", "verb"), "iobj": ("indirect object", "verb"), "obl": ("adverbial", "verb"),
@@ -82,7 +80,7 @@ _NAMES = {
     "advcl:relcl": ("relative clause", "clause"), "nmod:desc": ("title", "name"),
     "det:predet": ("predeterminer", "noun"), "list": ("list item", "first item"),
 }  # fmt: skip
-#: Relations that say nothing about syntax.
+#: Relations without syntactic meaning.
 _LEFT_OUT = {"punct", "root", "_", "dep", "goeswith", "reparandum"}
 _AGREEMENT = Role("agreement", "verb to subject across a noun", "dependencies")
 _ANTECEDENT = Role("antecedent", "pronoun to antecedent", "coreference")
@@ -91,24 +89,24 @@ _NOUNS = ("NOUN", "PROPN")
 
 
 def roles_of(corpus: Corpus) -> tuple[Role, ...]:
-    """Return the roles that a corpus has enough trials for."""
-    found = list(_TEXT)
+    """Return roles with enough trials in a corpus."""
+    roles = list(_TEXT)
     for relation, n in sorted(corpus.relations.items()):
         if n >= MIN_PAIRS and relation not in _LEFT_OUT:
             dependent, head = _NAMES.get(relation, (relation, "head"))
-            found += [
+            roles += [
                 Role(f"up:{relation}", f"{dependent} to {head}", "dependencies"),
                 Role(f"down:{relation}", f"{head} to {dependent}", "dependencies"),
             ]
     if any(corpus.relations[relation] for relation in _SUBJECTS):
-        found.append(_AGREEMENT)
+        roles.append(_AGREEMENT)
     if corpus.n_pronouns >= MIN_PAIRS:
-        found.append(_ANTECEDENT)
-    return tuple(found)
+        roles.append(_ANTECEDENT)
+    return tuple(roles)
 
 
 def annotated(sentence: Sentence) -> Iterator[tuple[str, int, int]]:
-    """Yield (role, query word, the word that it should look at), whether or not it is studied."""
+    """Yield (role, query word, target word) for each annotated pair, including unstudied roles."""
     parents, tags, relations = sentence.parents, sentence.tags, sentence.relations
     helpers: dict[int, list[int]] = defaultdict(list)
     for word, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
@@ -119,7 +117,7 @@ def annotated(sentence: Sentence) -> Iterator[tuple[str, int, int]]:
                 helpers[parent].append(word)
     for word, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
         if relation in _SUBJECTS and word < parent:
-            # What agrees is the first auxiliary or copula behind the subject, if there is one.
+            # The first auxiliary or copula after the subject agrees with it, otherwise the verb.
             verb = next((helper for helper in helpers[parent] if helper > word), parent)
             finite = verb != parent or tags[parent] == "VERB"
             if finite and any(tags[at] in _NOUNS for at in range(word + 1, verb)):
@@ -132,76 +130,62 @@ def annotated(sentence: Sentence) -> Iterator[tuple[str, int, int]]:
 def aligned(
     sentence: Sentence, tokens: Sequence[str], special: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Return the positions of each word's tokens in the first stretch without special tokens.
+    """Return token positions of each word in the first run without special tokens.
 
-    A token belongs to the word that has most of its characters. A word has no position if a
-    tokenizer that changes the text leaves open where it is.
+    A token belongs to the word with most of its characters. Positions are empty if the tokenizer
+    changes the text so that a word cannot be located.
     """
     tokens = decoded(tokens)
-    found: list[list[int]] = [[] for _ in sentence.words]
+    positions: list[list[int]] = [[] for _ in sentence.words]
     start = next((at for at in range(len(tokens)) if at not in special), len(tokens))
     end = next((at for at in range(start, len(tokens)) if at in special), len(tokens))
-    begins = [at for at in range(start, end) if at == start or tokens[at].startswith("▁")]
+    groups = word_groups(tokens[start:end], only_spaces=True)
+    begins = [start + group[0] for group in groups]
     chunks: dict[int, list[int]] = defaultdict(list)
     for word, chunk in enumerate(sentence.chunks):
         chunks[chunk].append(word)
     if len(begins) != len(chunks):
-        return [()] * len(found)
+        return [()] * len(positions)
     for words, (first, last) in zip(chunks.values(), pairwise([*begins, end]), strict=True):
         owners = [word for word in words for _ in _letters(sentence.words[word])]
         pieces = [_letters(token) for token in tokens[first:last]]
         if len(words) == 1:
-            found[words[0]] += range(first, last)
+            positions[words[0]] += range(first, last)
         elif owners and "".join(pieces) == "".join(_letters(sentence.words[at]) for at in words):
             done = 0
             for at, letters in enumerate(pieces, first):
                 owned = owners[done : done + len(letters)] or owners[max(done - 1, 0) :][:1]
-                found[Counter(owned).most_common(1)[0][0]].append(at)
+                positions[Counter(owned).most_common(1)[0][0]].append(at)
                 done += len(letters)
-    return [tuple(places) for places in found]
-
-
-def decoded(tokens: Sequence[str]) -> list[str]:
-    """Return tokens with bytes as characters: a character's first byte has it, the rest are ""."""
-    found = list(tokens)
-    bytes_ = {at: int(match[1], 16) for at, token in enumerate(tokens)
-              if (match := _BYTE.fullmatch(token))}  # fmt: skip
-    for at in bytes_:
-        if at - 1 not in bytes_:
-            end = next(end for end in range(at, len(tokens) + 1) if end not in bytes_)
-            run = bytes(bytes_[place] for place in range(at, end))
-            characters = iter(run.decode("utf-8", "replace"))
-            for place in range(at, end):
-                found[place] = "" if 0x80 <= bytes_[place] < 0xC0 else next(characters, "")
-    return found
+    return [tuple(places) for places in positions]
 
 
 def _letters(text: str) -> str:
-    """Return the characters of a token or a word that no tokenizer changes."""
+    """Return the characters that every tokenizer preserves."""
     plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
     return "".join(
-        letter for letter in plain if not unicodedata.combining(letter) and letter != " "
+        letter for letter in plain if not (unicodedata.combining(letter) or letter.isspace())
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of one kind's queries and keys in one trace."""
+    """Query and key words for one kind of attention in one trace."""
 
     queries: tuple[str, ...]  # [n]
     keys: tuple[str, ...]  # [m]
-    rows: Sequence[tuple[int, ...]]  # [n], positions of each query word's tokens; may be empty
-    columns: Sequence[tuple[int, ...]]  # [m]
-    of_corpus: bool  # whether the queries are the corpus's words, which are annotated
+    rows: Sequence[tuple[int, ...]]  # [n], token positions of each query word; may be empty
+    columns: Sequence[tuple[int, ...]]  # [m], token positions of each key word
+    of_corpus: bool  # whether queries are annotated words of the corpus
 
 
 def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
-    """Return the words between which a kind of attention is read."""
+    """Return query and key words for one kind of attention."""
     queries, keys = trace.axis_tokens(kind)
     source, target = trace.src_special, trace.tgt_special
     if kind == "encoder_self" or not trace.src_tokens:
-        found = aligned(sentence, queries, source if kind == "encoder_self" else target)
-        return Words(sentence.words, sentence.words, found, found, of_corpus=True)
+        tokens = aligned(sentence, queries, source if kind == "encoder_self" else target)
+        return Words(sentence.words, sentence.words, tokens, tokens, of_corpus=True)
     groups = [group for group in word_groups(queries, target) if group[0] not in set(target)]
     words = group_labels(queries, tuple(groups))
     if kind == "decoder_self":
@@ -213,13 +197,12 @@ def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
 def looks(
     maps: Floats, words: Words, kind: AttentionKind
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats | None]:
-    """Return the word that each head looks at from each word, among the others.
+    """Return the other word that each head looks at from each word.
 
-    Args: maps: [N, tokens, tokens], of all heads.
+    Args: maps: [N, tokens, tokens], for all heads.
 
-    Returns: keys [N, n]; the keys [N, n] that have most weight of all other queries together; the
-        weights on the first [N, n]; and the weights that words give themselves, None for
-        cross-attention. See `transformer.study.records.Looks`.
+    Returns: keys [N, n]; keys with the largest weight from all other queries [N, n]; weights on
+        `keys` [N, n]; and own weights, or None in cross-attention.
     """
     n, m = len(words.rows), len(words.columns)
     rows, columns = np.zeros((n, maps.shape[1])), np.zeros((maps.shape[2], m))
@@ -239,7 +222,7 @@ def looks(
         none = np.zeros((len(maps), n), np.int64)
         return none, none, none.astype(np.float32), own
     merged[:, unseen] = 0
-    # Rounded, so that sums that are equal but for rounding are equal.
+    # Round so that sums that differ by rounding errors are equal.
     others = np.round(merged.sum(1, keepdims=True) - merged, 5)
     others[:, unseen] = merged[:, unseen] = -1
     keys, blind = merged.argmax(-1), others.argmax(-1)
@@ -248,7 +231,7 @@ def looks(
     return keys, blind, np.maximum(merged.max(-1), 0), own
 
 
-#: A role's hits [N] of all heads, and its number of trials.
+#: By role: each head's hits [N], and the number of trials.
 Hits = dict[str, tuple[NDArray[np.int64], int]]
 
 
@@ -258,11 +241,11 @@ def text_hits(
     tokens: Sequence[str],
     special: tuple[Collection[int], Collection[int]],
 ) -> Hits:
-    """Count the trials and hits of the roles of a text but the rarest word.
+    """Count trials and hits for text roles except "rarest".
 
     Args:
-        maps: [N, n, m], of all heads of a kind.
-        tokens: [m], the keys, see `decoded`.  special: positions of special queries and keys.
+        maps: [N, n, m], for all heads of a kind.
+        tokens: [m], keys from `decoded`.  special: positions of special queries and keys.
     """
     _, n, m = maps.shape
     query, key = np.indices((n, m))
@@ -270,11 +253,11 @@ def text_hits(
     trial = ~np.isin(np.arange(n), list(special[0])) & (seen.sum(1) > 1)  # [n]
     ordinary = ~np.isin(np.arange(m), list(special[1]))
     best = maps.argmax(-1)  # [N, n]
-    found: Hits = {}
+    counts: Hits = {}
 
     def count(name: str, hits: Bools, rows: Bools) -> None:
         chosen = rows & trial
-        found[name] = hits[:, chosen].sum(1), int(chosen.sum())
+        counts[name] = hits[:, chosen].sum(1), int(chosen.sum())
 
     def most_on(name: str, mask: Bools) -> None:
         count(name, mask[np.arange(n), best], np.asarray(mask.any(1)))
@@ -300,11 +283,11 @@ def text_hits(
     largest = np.log2(np.maximum(seen.sum(1), 2))
     enough: Bools = np.asarray(seen.sum(1) > 3)
     count("diffuse", entropy_bits(maps) >= _DIFFUSE * largest, enough)
-    return found
+    return counts
 
 
 def is_mark(token: str) -> bool:
-    """Return True for a token or a word of punctuation and symbols alone."""
+    """Return True if a token or word consists of punctuation and symbols."""
     text = token.replace("▁", "")
     return bool(text) and all(
         unicodedata.category(letter).startswith(("P", "S")) for letter in text
@@ -313,22 +296,19 @@ def is_mark(token: str) -> bool:
 
 @dataclass(eq=False)
 class Tally:
-    """Trials and hits of one kind of attention, by document.
-
-    There are D documents, R roles and N heads.
-    """
+    """Trials and hits for one kind of attention: D documents, R roles and N heads."""
 
     hits: NDArray[Any]  # [D, R, N]
     pairs: NDArray[Any]  # [D, R]
-    random: NDArray[Any]  # [D, R, N], hits of the same heads under random weights
-    blind: NDArray[Any]  # [D, R, N], hits of the word that all other queries look at most
-    offsets: NDArray[Any]  # [D, R, 2 * MAX_OFFSET + 1], hits of each distance -10 to 10
-    #: hits of the nearest occurrence of a word, by document, role and word
+    random: NDArray[Any]  # [D, R, N], hits of the same heads with random weights
+    blind: NDArray[Any]  # [D, R, N], hits on the word with most weight from all other queries
+    offsets: NDArray[Any]  # [D, R, 2 * MAX_OFFSET + 1], hits at each distance from -10 to 10
+    #: hits on the nearest occurrence of a word, by document, role and word
     words: Counter[tuple[int, int, str]] = field(default_factory=Counter)
 
     @classmethod
     def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Tally:
-        """Return a tally of nothing."""
+        """Return a tally with all counts 0."""
         hits, pairs, random, blind, offsets = (
             np.zeros((n_documents, n_roles, *size), np.int32)
             for size in ((n_heads,), (), (n_heads,), (n_heads,), (2 * MAX_OFFSET + 1,))
@@ -336,24 +316,17 @@ class Tally:
         return cls(hits, pairs, random, blind, offsets)
 
     def add(
-        self,
-        document: int,
-        roles: Mapping[str, int],
-        trials: Sequence[tuple[str, int, int]],
-        words: Words,
-        keys: tuple[NDArray[np.int64], ...],
-        text: tuple[Hits, Hits],
-        *,
-        causal: bool,
-    ) -> None:
+        self, document: int, roles: Mapping[str, int], trials: Sequence[tuple[str, int, int]],
+        words: Words, keys: tuple[NDArray[np.int64], ...], text: tuple[Hits, Hits], *, causal: bool,
+    ) -> None:  # fmt: skip
         """Add one sentence.
 
         Args:
-            roles: the number of each role.
-            trials: annotated pairs, see `annotated`, of the roles that are studied.
-            keys: what the heads look at, [N, n], with the model's weights, from all other words,
-                and with random weights.
-            text: hits of the roles of a text, likewise.
+            roles: index of each role.
+            trials: pairs from `annotated`, for studied roles only.
+            keys: words that heads look at, [N, n]: with trained weights, from all other words, and
+                with random weights.
+            text: hits in text roles with trained and with random weights.
         """
         for name, (hits, n) in text[0].items():
             self.hits[document, roles[name]] += hits
@@ -378,21 +351,17 @@ class Tally:
 
 
 def rarest(
-    sentence: Sentence,
-    words: Words,
-    keys: NDArray[np.int64],
-    counts: Mapping[str, int],
-    *,
+    sentence: Sentence, words: Words, keys: NDArray[np.int64], counts: Mapping[str, int], *,
     causal: bool,
-) -> tuple[NDArray[np.int64], int]:
-    """Count looks [N, n] at the rarest word of a sentence, from other words."""
-    often = [counts.get(word.casefold(), 0) if at else np.inf
+) -> tuple[NDArray[np.int64], int]:  # fmt: skip
+    """Count looks [N, n] at the rarest word in a sentence, from other words."""
+    frequencies = [counts.get(word.casefold(), 0) if at else np.inf
              for word, at in zip(sentence.words, words.columns, strict=True)]  # fmt: skip
-    target = int(np.argmin(often))
+    target = int(np.argmin(frequencies))
     queries = [
         at for at, places in enumerate(words.rows)
         if places and (not words.of_corpus or (at > target if causal else at != target))
     ]  # fmt: skip
-    if len(often) < 4 or not words.columns[target]:
+    if len(frequencies) < 4 or not words.columns[target]:
         queries = []
     return (keys[:, queries] == target).sum(1), len(queries)

@@ -1,9 +1,8 @@
-"""Run a study: a model reads a corpus, once with its weights and once with random ones.
+"""Run a study: a model reads a corpus, with trained and with random weights.
 
-The corpus is read in parts of 64 sentences. Each part is written when it is done, beside the
-study's folder, so that a run that was stopped or killed goes on with the next part and ends with
-the same files. Memory holds one part, and one more array that is as long as the corpus where the
-examples of a large one are put together, which lies in a file.
+The corpus is read in parts of 64 sentences. Each finished part is written beside the study's
+folder, so a stopped or killed run resumes at the next part and writes the same files. Memory holds
+one part; arrays as long as the corpus are memory-mapped files.
 """
 
 from __future__ import annotations
@@ -45,86 +44,78 @@ from transformer.study.records import (
 from transformer.study.roles import (
     Tally,
     annotated,
-    decoded,
     looks,
     rarest,
     roles_of,
     text_hits,
     words_of,
 )
+from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind, Report
 
-#: Sentences in a part, those traced at once, and the most documents that are told apart: of more,
-#: neighbours count as one.
+#: Sentences in a part and in a batch, and maximum documents: more are grouped with neighbours.
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 
 
 def study(
-    path: str | Path | ModelRef,
-    corpus: Path | None = None,
-    out: Path | None = None,
-    *,
-    sentences: int | None = None,
-    examples: int | None = None,
-    second: Path | None = None,
-    device: str = "cpu",
-    progress: Report | None = None,
-) -> Path:
-    """Study a model, or go on with a study that was stopped.
+    path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
+    sentences: int | None = None, examples: int | None = None, second: Path | None = None,
+    device: str = "cpu", progress: Report | None = None,
+) -> Path:  # fmt: skip
+    """Study a model, or resume a stopped study.
 
     Args:
-        path: a model of any kind that reads sentences, a moment of training, or an edited one.
-        corpus: see `transformer.study.corpus`; None is GUM in data/gum.
-        out: folder of the study; None is one beside the checkpoint, or in the cache folder if that
-            is read-only.
-        sentences: read so many only, evenly over the corpus.
-        examples: keep so many sentences, evenly over the corpus; None keeps all.
-        second: another corpus, on which roles must hold again.
-        progress: called with (sentences done, sentences in all); may raise to stop.
+        path: a model that reads sentences, a training snapshot, or an edited model.
+        corpus: see `transformer.study.corpus`; by default GUM in data/gum.
+        out: study folder; by default in the checkpoint, or in the cache folder if read-only.
+        sentences: number of sentences to read, evenly spaced; by default all.
+        examples: number of sentences to store, evenly spaced; by default all.
+        second: another corpus, on which roles must hold too.
+        progress: called with (sentences read, sentences in all); may raise to stop.
 
-    Returns: the folder. A study with these settings that is there already is not made again.
+    Returns: the folder. A finished study with the same settings is returned at once.
 
     Raises: `DataError` for the corpus, `CheckpointError` or `InputError` for the model, `OSError`.
     """
-    ref, found = resolve(path), survey(corpus or DEFAULT, sentences)
+    ref, text = resolve(path), survey(corpus or DEFAULT, sentences)
     again = survey(second) if second else None
     weights = weights_digest(ref.folder)
     settings = {
         "schema": SCHEMA, "checkpoint": ref.name, "weights": weights,
-        "edits": ref.edits, "corpus": found.digest, "examples": examples,
+        "edits": ref.edits, "corpus": text.digest, "examples": examples,
         "second": again.digest if again else "",
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
     for place in studies_of(ref) if out is None else [out]:
         if about(place).get("key") == key:
             return place
-    out = out or _place(ref, f"{found.name}-{key[:8]}")
-    # With the digest of the settings: another run may be writing another study to the same place.
+    out = out or _place(ref, f"{text.name}-{key[:8]}")
+    # With the settings' digest, since another run may write another study to the same folder.
     parts = out.with_name(f"{out.name}.{key[:8]}.parts")
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):
         raise InputError(f"{ref}: {lacking}")
-    control, said = control_of(ref, model)
-    reading = _Reading(model, control, found, examples)
+    control, about_control = control_of(ref, model)
+    reading = _Reading(model, control, text, examples)
     files = reading.parts(parts, progress)
     repeated = None
     if again is not None:
         other = _Reading(model, control, again, 0)
         repeated = other, other.parts(parts / "second", None)
-    made = Study(
-        checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
-        corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
-        n_words=found.n_words, n_documents=len(found.documents), control=said, key=key,
+    result = Study(
+        checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=text.name,
+        corpus_digest=text.digest, source=text.source, n_sentences=text.n_sentences,
+        n_words=text.n_words, n_documents=len(text.documents), control=about_control, key=key,
         roles=reading.roles, heads=reading.heads, **_gather(reading, files, repeated),
         second=f"{again.n_sentences:,} sentences of {again.name}" if again else "",
     )  # fmt: skip
-    made.save(out)
+    result.save(out)
     shutil.rmtree(parts, ignore_errors=True)
     if progress is not None:
-        progress(found.n_sentences, found.n_sentences)
+        progress(text.n_sentences, text.n_sentences)
     return out
 
 
@@ -151,12 +142,12 @@ class _Reading:
         self.n_groups = min(MAX_DOCUMENTS, len(corpus.documents))
 
     def group(self, sentence: Sentence) -> int:
-        """Return the number of a sentence's document, or of the group it is in."""
+        """Return the index of a sentence's document, or document group."""
         documents = self.corpus.documents
         return documents[sentence.document] * self.n_groups // len(documents)
 
     def parts(self, folder: Path, progress: Report | None) -> list[Path]:
-        """Read the corpus in parts; return their files, of which those that exist stay."""
+        """Read the corpus in parts and return their files; existing files are kept."""
         folder.mkdir(parents=True, exist_ok=True)
         remaining, files = iter(self.corpus), list[Path]()
         for start in range(0, self.corpus.n_sentences, PART):
@@ -167,11 +158,11 @@ class _Reading:
             if not files[-1].exists():
                 write_atomic(files[-1], packed(self.part(start, some)))
                 if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-                    trim(0)  # sentences of all lengths leave gaps that the C library would keep
+                    trim(0)  # sentences of different lengths fragment the C heap
         return files
 
     def part(self, start: int, sentences: Sequence[Sentence]) -> Arrays:
-        """Read sentences from number `start` on, and return what they give as arrays."""
+        """Read sentences, the first with index `start`, and return their counts as arrays."""
         groups = [self.group(sentence) for sentence in sentences]
         first = min(groups)
         tallies = {
@@ -212,15 +203,10 @@ class _Reading:
         return arrays
 
     def _add(
-        self,
-        tally: Tally,
-        group: int,
-        sentence: Sentence,
-        kind: AttentionKind,
-        trace: Trace,
+        self, tally: Tally, group: int, sentence: Sentence, kind: AttentionKind, trace: Trace,
         other: Trace,
-    ) -> tuple[Any, ...]:
-        """Count one sentence; return its query words and what is kept of each head's looks."""
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Count one sentence; return its query words, and each head's keys and weights."""
         words, causal = words_of(sentence, trace, kind), kind == "decoder_self"
         special = (
             trace.src_special if kind == "encoder_self" else trace.tgt_special,
@@ -249,24 +235,24 @@ class _Reading:
     def _traced(
         self, sentences: Sequence[Sentence]
     ) -> Iterator[tuple[Sentence, bool, Trace | None, Trace | None]]:
-        """Yield each sentence, whether its translation is cut, and its traces or None."""
+        """Yield each sentence, True if its translation is cut, and its traces or None."""
         targets = targets_of(self.model, [sentence.text for sentence in sentences])
         for start in range(0, len(sentences), BATCH):
             some, batch = sentences[start : start + BATCH], targets[start : start + BATCH]
-            texts, given = [sentence.text for sentence in some], [target.ids for target in batch]
+            texts, ids = [sentence.text for sentence in some], [target.ids for target in batch]
             yield from zip(
-                some, [target.cut for target in batch], traces_of(self.model, texts, given),
-                traces_of(self.control, texts, given), strict=True,
+                some, [target.cut for target in batch], traces_of(self.model, texts, ids),
+                traces_of(self.control, texts, ids), strict=True,
             )  # fmt: skip
 
 
 def _gather(
     reading: _Reading, files: Sequence[Path], again: tuple[_Reading, Sequence[Path]] | None
 ) -> dict[str, Any]:
-    """Put the parts of a study together: its scores, examples, and sentences skipped."""
+    """Combine parts into scores, stored sentences, and skipped counts."""
     tallies, skipped, n_cut, kept = _summed(reading, files)
     if skipped == reading.corpus.n_sentences:
-        raise InputError(f"{reading.model.name} can read none of the sentences")
+        raise InputError(f"{reading.model.name} cannot read any of the sentences")
     total = reading.corpus.n_sentences
     return {
         "n_skipped": skipped,
@@ -283,22 +269,22 @@ def _gather(
 
 
 def _repeated(reading: _Reading, other: _Reading, files: Sequence[Path]) -> dict[str, NDArray[Any]]:
-    """Return the scores of a study's roles on the second text, [R, N]."""
-    tallies, every = _summed(other, files)[0].values(), np.ones(other.n_groups, bool)
-    kinds = [statistics.scored(other.roles, tally, every, every) for tally in tallies]
-    found = {}
+    """Return role scores on the second text, [R, N]."""
+    tallies, all_groups = _summed(other, files)[0].values(), np.ones(other.n_groups, bool)
+    kinds = [statistics.scored(other.roles, tally, all_groups, all_groups) for tally in tallies]
+    repeated = {}
     for name in ("score", "low", "p"):
         rows = np.concatenate([scores[name] for scores in kinds], axis=1)
         by_name = {role.name: row for role, row in zip(other.roles, rows, strict=True)}
         missing = np.full(rows.shape[1], np.nan)
-        found[name] = np.stack([by_name.get(role.name, missing) for role in reading.roles])
-    return found
+        repeated[name] = np.stack([by_name.get(role.name, missing) for role in reading.roles])
+    return repeated
 
 
 def _summed(
     reading: _Reading, files: Sequence[Path]
 ) -> tuple[dict[AttentionKind, Tally], int, int, list[Sentence]]:
-    """Return the tallies of all parts, the numbers of skipped and cut ones, and the examples."""
+    """Return summed tallies, numbers of skipped and cut sentences, and stored sentences."""
     tallies = {
         kind: Tally.empty(reading.n_groups, len(reading.roles), layers * heads)
         for kind, (layers, heads) in reading.shapes.items()
@@ -321,22 +307,22 @@ def _summed(
 def _looks(
     kind: AttentionKind, reading: _Reading, kept: Sequence[Sentence], files: Sequence[Path]
 ) -> Looks:
-    """Put together where heads look, in files mapped into memory."""
+    """Combine looks of all parts in memory-mapped files."""
     starts = np.cumsum([0, *(len(sentence.queries(kind)) for sentence in kept)])
     shape = (*reading.shapes[kind], int(starts[-1]))
     small = all(len(sentence.keys(kind)) <= 256 for sentence in kept)
     types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
-    found: dict[str, Any] = {"own": None}
+    arrays: dict[str, Any] = {"own": None}
     for name in types if kind != "cross" else ("keys", "weights"):
         path, at = files[0].with_name(f"{kind}.{name}.{os.getpid()}.npy"), 0
-        found[name] = np.zeros(shape, types[name])
+        arrays[name] = np.zeros(shape, types[name])
         if shape[-1]:  # in a file, which may be larger than memory
-            np.save(path, found[name])  # all its bytes, as a full disk would break a mapped file
-            found[name] = np.load(path, mmap_mode="r+")
+            np.save(path, arrays[name])  # writes all bytes, since a sparse file may fill the disk
+            arrays[name] = np.load(path, mmap_mode="r+")
         for file in files:
-            with np.load(file) as arrays:
-                if (member := f"{kind}.{name}") in arrays:
-                    part = arrays[member].reshape(*shape[:2], -1)
-                    found[name][:, :, at : at + part.shape[2]] = part
+            with np.load(file) as members:
+                if (member := f"{kind}.{name}") in members:
+                    part = members[member].reshape(*shape[:2], -1)
+                    arrays[name][:, :, at : at + part.shape[2]] = part
                     at += part.shape[2]
-    return Looks(starts, **found)
+    return Looks(starts, **arrays)

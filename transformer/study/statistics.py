@@ -1,19 +1,19 @@
-"""Intervals and tests of scores that are shares of pairs, where pairs of one document are alike.
+"""Confidence intervals and tests of role scores, with documents as the sampling unit.
 
-A score is hits / pairs. Words of one document share topic, names and style, so the document, not
-the pair, is what is drawn at random. Even documents choose, odd ones test: a head is a candidate
-for a role if its score is above every control in the even documents, and all numbers that a study
-reports are of the odd ones. So the best of many heads has an interval like any other.
+A score is hits / pairs. Words in a document share topic, names and style, so documents, not pairs,
+are resampled. Heads and controls are chosen in even documents and tested in odd documents: a head
+is a candidate for a role if it scores above every control in even documents, and all reported
+values are from odd documents. The best of many heads therefore has a valid interval.
 
-- **Interval**: documents are drawn with replacement, as many as there are, 2,000 times with a fixed
-  seed; 2.5% of the scores lie below `low`, 2.5% above `high`.
-- **Paired test**: each document has the difference between the head's hits and a control's on the
-  same pairs. Their mean over documents, in standard errors, follows Student's t with one degree of
-  freedom less than there are documents. One-sided: p is small where the head does better. There is
-  a test for each control, with the distance, word and random head that do best in the even
-  documents; the largest p counts, and Holm's correction is over all candidates.
-- **Second text**: a role of a text must pass again there, without correction, in all documents; a
-  role of annotation only if the second text is annotated.
+- **Interval**: all documents are resampled with replacement 2,000 times with a fixed seed; 2.5% of
+  the scores lie below `low`, 2.5% above `high`.
+- **Paired test**: per document, the head's hits minus a control's hits on the same pairs. The mean
+  difference in standard errors follows Student's t with one degree of freedom less than documents.
+  One-sided: p is small if the head does better. Each control is tested, with the distance, word and
+  random head that score best in even documents; the maximum p counts, with Holm's correction over
+  all candidates.
+- **Second text**: a text role must also pass there, uncorrected, over all documents; an annotation
+  role only if the second text is annotated.
 """
 
 from __future__ import annotations
@@ -36,17 +36,14 @@ from transformer.study.records import Role
 from transformer.study.roles import MAX_OFFSET, MIN_PAIRS, Tally
 from transformer.types import AttentionKind, Bools, Floats, Reals
 
-#: Times that documents are drawn, and the share of scores inside the interval.
+#: Bootstrap resamples, and coverage of the interval.
 DRAWS, INSIDE = 2_000, 0.95
-#: Highest p of a role that is named.
+#: Maximum p for a named role.
 ALPHA = 0.05
 
 
 def bootstrap(hits: Reals, pairs: Reals, *, seed: int = 0) -> tuple[Reals, Reals]:
-    """Return the ends of the interval of hits / pairs, [K] each.
-
-    Args: hits, pairs: [documents, K].
-    """
+    """Return both ends [K] of the interval of hits / pairs, from [documents, K] each."""
     n = len(hits)
     rng = np.random.default_rng(seed)
     times = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS).astype(np.float64)  # [draws, n]
@@ -57,21 +54,21 @@ def bootstrap(hits: Reals, pairs: Reals, *, seed: int = 0) -> tuple[Reals, Reals
         scores = np.divide(times @ hits[:, part], drawn, out=np.full_like(drawn, np.nan),
                            where=drawn > 0)  # fmt: skip
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what no draw has pairs of
+            warnings.simplefilter("ignore")  # if no draw has pairs
             ends[:, part] = np.nanpercentile(scores, edges, axis=0)
     return ends[0], ends[1]
 
 
 def paired_p(differences: Reals) -> Reals:
-    """Return one-sided p-values [K] of differences [documents, K] being above 0 on average.
+    """Return one-sided p-values [K] for mean differences [documents, K] above 0.
 
-    Documents without pairs have to be left out or NaN; of fewer than two, p is 1.
+    Documents without pairs must be NaN or left out; p is 1 for fewer than two documents.
     """
-    known = ~np.isnan(differences)
-    n = known.sum(0)
-    total = np.where(known, differences, 0).sum(0)
+    valid = ~np.isnan(differences)
+    n = valid.sum(0)
+    total = np.where(valid, differences, 0).sum(0)
     mean = total / np.maximum(n, 1)
-    squares = np.where(known, (differences - mean) ** 2, 0).sum(0)
+    squares = np.where(valid, (differences - mean) ** 2, 0).sum(0)
     error = np.sqrt(squares / np.maximum(n - 1, 1) / np.maximum(n, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / error)
@@ -81,9 +78,9 @@ def paired_p(differences: Reals) -> Reals:
 def scored(
     roles: Sequence[Role], tally: Tally, choose: Bools, test: Bools
 ) -> dict[str, NDArray[Any]]:
-    """Return the scores [R, N] of one kind by name, p without correction.
+    """Return score arrays [R, N] for one kind by name, with uncorrected p.
 
-    Args: choose, test: [documents], where heads and controls are chosen, and where they are tested.
+    Args: choose, test: [documents], used to choose heads and controls, and to test them.
     """
     plain = np.array([role.needs == "text" for role in roles])[:, None]  # [R, 1]
     words: dict[int, Counter[str]] = defaultdict(Counter)
@@ -95,7 +92,7 @@ def scored(
         nearest[:, role, 0] = [tally.words[at, role, form] for at in range(len(nearest))]
 
     def best(hits: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return which column [R, 1] of [D, R, K] is best where one chooses, and it [D, R, 1]."""
+        """Return the best column [R, 1] of [D, R, K] in `choose`, and its hits [D, R, 1]."""
         at = hits[choose].sum(0).argmax(-1)[:, None]
         return at, np.take_along_axis(hits, at[None], 2)
 
@@ -105,16 +102,17 @@ def scored(
                 "blind": tally.blind}  # fmt: skip
 
     def shares(part: Bools) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
-        """Return the scores of heads and controls over some documents, and the bar."""
+        """Return scores of heads and controls over some documents, and the highest control."""
         total = tally.pairs[part].sum(0)[:, None]
-        every = {"score": tally.hits, **controls}
+        hits_of = {"score": tally.hits, **controls}
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = {name: hits[part].sum(0) / total for name, hits in every.items()}
+            result = {name: hits[part].sum(0) / total for name, hits in hits_of.items()}
         for name in ("offset", "word", "blind"):
-            found[name] = np.where(plain, np.nan, found[name])
-        # What most trials of random weights do as well is nothing that a head has learned.
-        half = np.where(plain, np.where(found["random"] > 0.5, 1.0, 0.5), np.nan)
-        return found, reduce(np.fmax, (found[name] for name in controls), half + 0 * found["score"])
+            result[name] = np.where(plain, np.nan, result[name])
+        # A role that random weights follow in most trials is not learned.
+        half = np.where(plain, np.where(result["random"] > 0.5, 1.0, 0.5), np.nan)
+        bars = (result[name] for name in controls)
+        return result, reduce(np.fmax, bars, half + 0 * result["score"])
 
     first, bar = shares(choose)
     margin = np.nan_to_num(first["score"] - bar, nan=-1.0)
@@ -124,64 +122,63 @@ def scored(
     low, high = bootstrap(
         hits.astype(np.float64).reshape(flat), np.broadcast_to(pairs, hits.shape).reshape(flat)
     )
-    found = {name if name in ("score", "random", "blind") else f"{name}_score": share
-             for name, share in scores.items()}  # fmt: skip
-    found |= {"choice": margin, "bar": bar, "low": low.reshape(hits.shape[1:]),
-              "high": high.reshape(hits.shape[1:])}  # fmt: skip
+    arrays = {name if name in ("score", "random", "blind") else f"{name}_score": share
+              for name, share in scores.items()}  # fmt: skip
+    arrays |= {"choice": margin, "bar": bar, "low": low.reshape(hits.shape[1:]),
+               "high": high.reshape(hits.shape[1:])}  # fmt: skip
     for name, control in controls.items():
         differences = np.where(pairs > 0, hits - control[test], np.nan).reshape(flat)
         p = paired_p(differences).reshape(hits.shape[1:])
-        found[f"{name}_p"] = p if name == "random" else np.where(plain, np.nan, p)
-    found["p"] = np.fmax.reduce([found[f"{name}_p"] for name in controls])
+        arrays[f"{name}_p"] = p if name == "random" else np.where(plain, np.nan, p)
+    arrays["p"] = np.fmax.reduce([arrays[f"{name}_p"] for name in controls])
     few = (tally.pairs.sum(0) < MIN_PAIRS)[:, None] | (pairs.sum(0) == 0)
-    found = {name: np.where(few, np.nan, np.broadcast_to(share, hits.shape[1:]))
-             for name, share in found.items()}  # fmt: skip
+    arrays = {name: np.where(few, np.nan, np.broadcast_to(share, hits.shape[1:]))
+              for name, share in arrays.items()}  # fmt: skip
     for name, count in (("pairs", pairs.sum(0)),
                         ("offset", np.where(plain, 0, offsets - MAX_OFFSET))):  # fmt: skip
-        found[name] = np.broadcast_to(np.where(few, 0, count), hits.shape[1:]).astype(np.int32)
-    return found
+        arrays[name] = np.broadcast_to(np.where(few, 0, count), hits.shape[1:]).astype(np.int32)
+    return arrays
 
 
 def judged(
     roles: Sequence[Role], tallies: Sequence[Tally], again: Mapping[str, NDArray[Any]] | None
 ) -> dict[str, NDArray[Any]]:
-    """Return the scores [R, N] of all kinds by name, tested and corrected.
+    """Return score arrays [R, N] for all kinds by name, tested and corrected.
 
-    Args: again: the scores [R, N] of a second text, see `scored`; NaN where it has no trials.
+    Args: again: score arrays [R, N] for a second text from `scored`; NaN without trials.
     """
-    every = np.ones(len(tallies[0].pairs), bool)
-    odd = np.arange(len(every)) % 2 == 1
-    choose, test = (~odd, odd) if len(every) > 1 else (every, every)
+    odd = np.arange(len(tallies[0].pairs)) % 2 == 1
+    choose, test = (~odd, odd) if len(odd) > 1 else (~odd, ~odd)
     kinds = [scored(roles, tally, choose, test) for tally in tallies]
-    found = {name: np.concatenate([kind[name] for kind in kinds], axis=1) for name in kinds[0]}
+    arrays = {name: np.concatenate([kind[name] for kind in kinds], axis=1) for name in kinds[0]}
     plain = np.array([role.needs == "text" for role in roles])[:, None]
-    found["p"] = holm(np.where(found["choice"] > 0, found["p"], np.nan))
+    arrays["p"] = holm(np.where(arrays["choice"] > 0, arrays["p"], np.nan))
 
-    def holds(scores: Mapping[str, NDArray[Any]]) -> Bools:
-        passed: Bools = (scores["p"] < ALPHA) & (~plain | (scores["low"] > 0.5))
+    def holds(arrays: Mapping[str, NDArray[Any]]) -> Bools:
+        passed: Bools = (arrays["p"] < ALPHA) & (~plain | (arrays["low"] > 0.5))
         return passed
 
-    found["named"] = holds(found)
+    arrays["named"] = holds(arrays)
     if again is not None:
-        found["named"] &= holds(again) | (~plain & np.isnan(again["p"]))
+        arrays["named"] &= holds(again) | (~plain & np.isnan(again["p"]))
     for name in ("score", "low", "p"):
-        missing = np.full(found["p"].shape, np.nan)
-        found[f"again_{name}"] = missing if again is None else again[name]
+        missing = np.full(arrays["p"].shape, np.nan)
+        arrays[f"again_{name}"] = missing if again is None else again[name]
     return {name: array.astype(np.float32) if array.dtype == np.float64 else array
-            for name, array in found.items()}  # fmt: skip
+            for name, array in arrays.items()}  # fmt: skip
 
 
-#: Below this reliability a measure is mostly noise, and a corrected correlation means nothing.
+#: Minimum reliability for a corrected correlation; below it, a measure is mostly noise.
 LEAST_RELIABLE = 0.3
 
 
 class Agreement(NamedTuple):
-    """Spearman's rank correlation of two measures over all heads; NaN if one is constant."""
+    """Spearman's rank correlation of two measures over all heads, or NaN if one is constant."""
 
     r: float
-    low: float  # 95% interval, heads as the sample
+    low: float  # 95% interval over heads
     high: float
-    #: for the reliabilities of both, at most 1; NaN if one is unknown or below `LEAST_RELIABLE`
+    #: corrected for both reliabilities, -1 to 1; NaN if one is unknown or below `LEAST_RELIABLE`
     corrected: float
 
 
@@ -189,17 +186,17 @@ def agreement(
     measures: Mapping[str, Mapping[AttentionKind, Floats]],
     reliability: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[tuple[str, str], Agreement]:
-    """Return how far each two measures rank the heads alike."""
+    """Return the rank agreement of each pair of measures."""
     joined = {
-        name: np.concatenate([grid.ravel() for grid in found.values()])
-        for name, found in measures.items()
+        name: np.concatenate([grid.ravel() for grid in grids.values()])
+        for name, grids in measures.items()
     }
-    found = {}
+    agreements = {}
     for pair in itertools.combinations(joined, 2):
         one, other = (joined[name] for name in pair)
-        known = [reliability.get(name, 0) for name in pair]
+        both = [reliability.get(name, 0) for name in pair]
         r, corrected = rank_correlation(one, other), math.nan
-        if min(known) >= LEAST_RELIABLE:
-            corrected = max(-1.0, min(1.0, r / math.sqrt(math.prod(known))))
-        found[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
-    return found
+        if min(both) >= LEAST_RELIABLE:
+            corrected = max(-1.0, min(1.0, r / math.sqrt(math.prod(both))))
+        agreements[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
+    return agreements

@@ -1,7 +1,7 @@
-"""Sentences where a head looks from one thing to another, ranked by weight.
+"""Search for sentences in which a head looks from one term to another, ranked by weight.
 
-A study keeps the word that each head looks at from each word. A `Term` says which words are meant
-on either side: a word, a part of speech, a relation, or a token of the model.
+A study stores the word with each head's largest weight from each word. A `Term` matches words on
+either side by form, part of speech, relation, or model token.
 
     where = Where(Study.load("checkpoints/everyday-en-de/studies/gum"))
     where(Head("encoder_self", 1, 3), Term("tag", "ADJ"), Term("tag", "NOUN")).looks
@@ -23,38 +23,38 @@ from transformer.study.records import Study
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Bools
 
-#: Words are compared without case; a relation stands for its subtypes too; a token is one of those
-#: that the model cuts a word into by itself, with or without the mark of a word's start.
+#: Words match ignoring case, relations match their subtypes, and tokens match any token of the
+#: word encoded alone, with or without "▁".
 Of = Literal["word", "tag", "relation", "token"]
 OFS: tuple[Of, ...] = get_args(Of)
 
 
 class Term(NamedTuple):
-    """One side of a question."""
+    """One side of a query."""
 
     of: Of
     value: str  # "dog", "NOUN", "nsubj", "▁dog"
 
 
 class Look(NamedTuple):
-    """A word that a head looks at; words are counted from 0."""
+    """The word that a head looks at, with 0-based words."""
 
-    sentence: int  # among the study's
-    query: int  # the word that looks
-    key: int  # the word that it looks at
-    weight: float  # on it, 0 to 1
+    sentence: int  # index in `Study.sentences`
+    query: int  # query word
+    key: int  # word with the largest weight
+    weight: float  # on `key`, 0 to 1
 
 
 class Answer(NamedTuple):
-    """The sentences that were asked for."""
+    """Search results."""
 
-    looks: list[Look]  # one for each sentence, its strongest; largest weight first, then in order
-    n_sentences: int  # of all there are
-    n_looks: int
+    looks: list[Look]  # strongest look in each sentence, largest weight first
+    n_sentences: int  # matching sentences, including those not in `looks`
+    n_looks: int  # matching looks
 
 
 class _Words:
-    """The words of one axis, sentence after sentence, as numbers of distinct values."""
+    """Words of one axis over all sentences, as indices of distinct values."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class _Words:
         pieces: Callable[[str], Sequence[str]] | None,
     ) -> None:
         self.starts = np.cumsum([0, *map(len, rows)])
-        #: distinct values, None if a word has no annotation; and each word's index in them, [W]
+        #: index by distinct value, None without annotation; and the index of each word, [W]
         self._columns: dict[Of, tuple[dict[str | None, int], NDArray[np.int32]]] = {}
         for of in OFS:
-            known: dict[str | None, int] = {}
-            every = itertools.chain(*map(partial(_values, of), sentences, rows))
-            numbers = (known.setdefault(value, len(known)) for value in every)
-            self._columns[of] = known, np.fromiter(numbers, np.int32, self.starts[-1])
+            index: dict[str | None, int] = {}
+            values = itertools.chain(*map(partial(_values, of), sentences, rows))
+            numbers = (index.setdefault(value, len(index)) for value in values)
+            self._columns[of] = index, np.fromiter(numbers, np.int32, self.starts[-1])
         words = self._columns["token"][0] if pieces else ()
         self._pieces = {
             word: {name for piece in pieces(word) for name in (piece, piece.lstrip("▁"))}
@@ -77,19 +77,19 @@ class _Words:
         }  # fmt: skip
 
     def are(self, term: Term) -> Bools:
-        """Return which words are meant, [W]."""
-        (of, value), (known, numbers) = term, self._columns[term.of]
+        """Return the words that match a term, [W]."""
+        (of, value), (index, numbers) = term, self._columns[term.of]
         if of == "token":
-            chosen = [value in self._pieces.get(word or "", ()) for word in known]
+            matches = [value in self._pieces.get(word or "", ()) for word in index]
         elif of == "word":
-            chosen = [value.casefold() == word for word in known]
+            matches = [value.casefold() == word for word in index]
         else:
-            chosen = [f"{word}:".startswith(f"{value}:") and word is not None for word in known]
-        found: Bools = np.array(chosen, bool)[numbers]
-        return found
+            matches = [f"{word}:".startswith(f"{value}:") and word is not None for word in index]
+        words: Bools = np.array(matches, bool)[numbers]
+        return words
 
     def values(self, of: Of) -> list[str]:
-        """Return the distinct values of one kind, in alphabetical order."""
+        """Return distinct values of one kind in alphabetical order."""
         return sorted(value for value in self._columns[of][0] if value is not None)
 
 
@@ -104,13 +104,10 @@ class Where:
     """Immutable, thread-safe index of a study's sentences."""
 
     def __init__(self, study: Study, pieces: Callable[[str], Sequence[str]] | None = None) -> None:
-        """Make an index; the study is kept.
-
-        Args: pieces: the tokens of a word; without it, questions about tokens find nothing.
-        """
+        """Index a study; `pieces` returns the tokens of a word, or token terms match nothing."""
         self.study = study
         self._axes: dict[tuple[AttentionKind, bool], _Words] = {}
-        made: dict[bool, _Words] = {}
+        axes: dict[bool, _Words] = {}
         for kind in study.looks:
             for is_key in (False, True):
                 rows = [
@@ -118,20 +115,20 @@ class Where:
                     for sentence in study.sentences
                 ]
                 own = all(row is s.words for row, s in zip(rows, study.sentences, strict=True))
-                if own not in made:
-                    made[own] = _Words(study.sentences, rows, pieces)
-                self._axes[kind, is_key] = made[own]
+                if own not in axes:
+                    axes[own] = _Words(study.sentences, rows, pieces)
+                self._axes[kind, is_key] = axes[own]
 
     def values(self, kind: AttentionKind, of: Of, *, keys: bool) -> list[str]:
-        """Return what a term may be on one side, in alphabetical order."""
+        """Return possible term values on one side in alphabetical order."""
         return self._axes[kind, keys].values(of)
 
     def __call__(
         self, head: Head, query: Term | None = None, key: Term | None = None, most: int = 10
     ) -> Answer:
-        """Return the sentences where a head looks from `query` to `key`; None is any word.
+        """Return sentences in which a head looks from `query` to `key`; None matches any word.
 
-        Raises: `InputError` for a head that the study does not have.
+        Raises: `InputError` if the study does not include the head.
         """
         if head not in self.study.heads or head.kind not in self.study.looks:
             raise InputError(f"the study has no looks of {head.off.place}")
@@ -150,9 +147,9 @@ class Where:
         order = np.argsort(255 - weights[at], kind="stable")
         _, first = np.unique(sentence[order], return_index=True)
         best = order[np.sort(first)[:most]]
-        found = [
+        best_looks = [
             Look(int(sentence[row]), int(at[row] - looks.starts[sentence[row]]),
                  int(keys[at[row]]), float(weights[at[row]]) / 255)
             for row in best
         ]  # fmt: skip
-        return Answer(found, len(first), len(at))
+        return Answer(best_looks, len(first), len(at))

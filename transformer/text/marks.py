@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
+from itertools import cycle
 from typing import Literal
 
 #: Styles of marking word starts; `MARKS` has the styles that pieces reveal. "raw_bytes" pieces are
@@ -15,6 +16,7 @@ Style = Literal[
 ]
 
 START, BYTE_SPACE, CONTINUES, JOINER = "\u2581", "\u0120", "##", "\uffed"
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 #: Marks at the end of a word's last piece (the second for SentencePiece with trailing spaces), and
 #: at the end of all other pieces.
 ENDS, JOINS = ("</w>", START), ("@@", JOINER)
@@ -95,7 +97,7 @@ def marked(
             begins = not (MARKS[style](piece) or alone)
         else:
             begins = not (continues or piece.startswith(JOINER))
-        result.append(START + body if begins else body)
+        result.append(START + body if begins and body[:1] != START else body)
         continues = _continues(piece, style)
     return tuple(result)
 
@@ -103,7 +105,7 @@ def marked(
 def _continues(piece: str, style: Style) -> bool:
     """Return True if a word continues after this piece."""
     if style == "word_end":
-        return not piece.endswith(ENDS)
+        return piece == START or not piece.endswith(ENDS)  # a space alone is the next one's mark
     return style == "joined" and piece != JOINS[0] and piece.endswith(JOINS)
 
 
@@ -138,3 +140,23 @@ def visible(text: str) -> str:
         else:
             result.append(character)
     return "".join(result)
+
+
+def decoded(pieces: Sequence[str]) -> list[str]:
+    """Return pieces with bytes as text: a character's first piece has it, its others are ""."""
+    if not any("<0x" in piece for piece in pieces):
+        return [*pieces]
+    spelled = [
+        b"".join(
+            bytes.fromhex(part) if odd else part.encode("utf-8", "surrogatepass")
+            for odd, part in zip(cycle((False, True)), _BYTE.split(piece), strict=False)
+        )
+        for piece in pieces
+    ]
+    owners = [at for at, data in enumerate(spelled) for _ in data]
+    result, place = [""] * len(pieces), 0
+    for character in b"".join(spelled).decode("utf-8", "surrogateescape"):
+        broken = "\udc80" <= character <= "\udcff"
+        result[owners[place]] += "\ufffd" if broken else character
+        place += len(character.encode("utf-8", "surrogateescape"))
+    return result

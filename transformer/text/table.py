@@ -229,7 +229,12 @@ class TableTokenizer(Numbered):
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """See `Tokenizer.shown`; an added token is a word."""
         words = {*self.marks.added} - {*self.marks.tags}
-        return tuple(START + piece if piece in words else piece for piece in super().shown(ids))
+        return tuple(
+            START + piece if piece in words else piece for piece in super().shown(ids, after)
+        )
+
+    def _is_special(self, index: int) -> bool:
+        return super()._is_special(index) or self.pieces[index] in self.marks.tags
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
@@ -271,9 +276,10 @@ class TableTokenizer(Numbered):
             del parts[0]
         pieces = tuple(part.piece for part in parts)
         ids = tuple(map(self.piece_to_id, pieces))
+        special = {at for at, index in enumerate(ids) if self._is_special(index)}
         tokens = enumerate(zip(pieces, ids, strict=True))
         return Tokenized(
-            pieces=tuple(map(visible, pieces)),
+            pieces=tuple(map(visible, self._with_starts(pieces, special))),
             ids=ids,
             surfaces=tuple(part.surface for part in parts),
             unknown=tuple(i for i, (p, t) in tokens if t == self.unk_id or p in self._bytes),

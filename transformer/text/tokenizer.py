@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ import sentencepiece as spm
 
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.text.limits import checked_sentencepiece
+from transformer.text.marks import MARKS, START, marked
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
@@ -79,6 +80,7 @@ class Tokenizer:
     """
 
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
+    _ends_words = False  # True if pieces mark the end of a word (`cement▁`)
 
     def __init__(self, model: bytes) -> None:
         """Read the content of a `.model` file. Raises `TokenizerError` if it is not one."""
@@ -95,6 +97,8 @@ class Tokenizer:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
+        starts = sum(piece.startswith(START) for piece in self.pieces)
+        self._ends_words = sum(map(MARKS["word_end"], self.pieces)) > starts
         self.kind: Kind = self._find_kind()
 
     @classmethod
@@ -171,7 +175,7 @@ class Tokenizer:
     def _tokenized(self, encoded: Any) -> Tokenized:
         pieces = encoded.pieces
         return Tokenized(
-            pieces=tuple(piece.piece for piece in pieces),
+            pieces=self._with_starts([piece.piece for piece in pieces]),
             ids=tuple(piece.id for piece in pieces),
             surfaces=tuple(piece.surface for piece in pieces),
             unknown=tuple(
@@ -214,7 +218,20 @@ class Tokenizer:
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """Return the pieces for ids that follow the id `after`, with `▁` at word starts."""
-        return tuple(self.pieces[index] for index in ids)
+        special = {at for at, index in enumerate(ids) if self._is_special(index)}
+        before = None if after is None or self._is_special(after) else self.pieces[after]
+        return self._with_starts([self.pieces[index] for index in ids], special, before)
+
+    def _with_starts(
+        self, pieces: Sequence[str], special: Collection[int] = (), after: str | None = None
+    ) -> tuple[str, ...]:
+        """Return pieces with `▁` at word starts. See `transformer.text.marks.marked`."""
+        if not self._ends_words:
+            return tuple(pieces)
+        return marked(pieces, "word_end", special=special, after=after)
+
+    def _is_special(self, index: int) -> bool:
+        return index in (self.pad_id, self.bos_id, self.eos_id)
 
     def piece_to_id(self, piece: str) -> int:
         """Return the id of a piece, or `unk_id` if it is not in the vocabulary."""

@@ -34,7 +34,7 @@ class Trace:
     encoder_self: Floats  # [Le, H, S, S]
     decoder_self: Floats  # [Ld, H, T, T]
     cross: Floats  # [Ld, H, T, S]
-    log_probs: Floats  # [T], of the predicted tokens
+    log_probs: Floats  # [T], of the predicted tokens, as the search counts them
     top_ids: Ints  # [T, K], most probable next tokens, best first
     top_log_probs: Floats  # [T, K]
     top_tokens: tuple[tuple[str, ...], ...]  # [T][K], their pieces

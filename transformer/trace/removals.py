@@ -106,6 +106,8 @@ def with_edits(
     Args: see `without_heads` and `transformer.edits.model.edited`.
     """
     before, sets, done = log_probs(model, trace, excluded=excluded), [*map(parse_edits, edits)], 0
+    for edit in (edit for chosen in sets for edit in chosen):
+        edit.check_tokens(len(trace.src_ids), len(trace.tgt_ids))
     rows = np.zeros((len(sets), len(before)), np.float32)
     alike = [n for n, chosen in enumerate(sets) if all(e.verb in ("off", "scale") for e in chosen)]
     rest = [[n] for n in range(len(sets)) if n not in set(alike)]

@@ -54,22 +54,11 @@ def _lines_name(choice: AttentionChoice) -> str:
 
 
 def attention(
-    trace: Trace,
-    kind: AttentionKind = "cross",
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    display: str = "matrix",
-    units: str = "tokens",
-    how: How = "mean",
-    dim: bool = False,
-    chosen: bool = False,
-    heads: tuple[Head, ...] = (),
-    mass: float = 0.75,
-    pin: Pin | None = None,
-    queries: tuple[int, ...] = (),
-    keys: tuple[int, ...] = (),
-) -> Exhibit:
+    trace: Trace, kind: AttentionKind = "cross", layer: int | None = None, head: int | None = None,
+    *, display: str = "matrix", units: str = "tokens", how: How = "mean", dim: bool = False,
+    chosen: bool = False, heads: tuple[Head, ...] = (), mass: float = 0.75, pin: Pin | None = None,
+    queries: tuple[int, ...] = (), keys: tuple[int, ...] = (),
+) -> Exhibit:  # fmt: skip
     """Return maps of one kind of attention as a figure.
 
     Args:
@@ -100,14 +89,9 @@ def attention(
 
 
 def found_heads(
-    trace: Trace,
-    find: str = "previous",
-    kind: AttentionKind = "cross",
-    *,
-    units: str = "tokens",
-    queries: tuple[int, ...] = (),
-    keys: tuple[int, ...] = (),
-) -> Exhibit:
+    trace: Trace, find: str = "previous", kind: AttentionKind = "cross", *, units: str = "tokens",
+    queries: tuple[int, ...] = (), keys: tuple[int, ...] = (),
+) -> Exhibit:  # fmt: skip
     """Return every head's share of a pattern, or its value of a measure, as a figure.
 
     Args:

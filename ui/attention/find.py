@@ -139,12 +139,9 @@ def _draw_table(
 
 
 def _offer(
-    trace: Trace,
-    choice: AttentionChoice,
-    ranking: list[tuple[float, AttentionKind, Head]],
-    *,
+    trace: Trace, choice: AttentionChoice, ranking: list[tuple[float, AttentionKind, Head]], *,
     named: bool,
-) -> None:
+) -> None:  # fmt: skip
     for share, kind, head in sorted(ranking, key=lambda place: -place[0])[:_MOST]:
         part = f"{kind_text_of(trace, kind).short} " if named else ""
         st.button(

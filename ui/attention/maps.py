@@ -256,12 +256,9 @@ def mask_of(
 
 
 def values_of(
-    maps: Maps,
-    kind: AttentionKind,
-    find: str,
-    queries: Sequence[int] = (),
+    maps: Maps, kind: AttentionKind, find: str, queries: Sequence[int] = (),
     keys: Sequence[int] = (),
-) -> Floats | None:
+) -> Floats | None:  # fmt: skip
     """Return every head's weight on a pattern, or its registered measure, [L, H].
 
     None if no row has the pattern. Raises: `InputError` for a measure that fails or is missing.

@@ -172,14 +172,9 @@ def draw_mass(where: DeltaGenerator) -> None:
 
 
 def draw_lines(
-    drawn: Drawing,
-    choice: AttentionChoice,
-    maps: Maps,
-    key: str,
-    *,
-    pins: bool = True,
+    drawn: Drawing, choice: AttentionChoice, maps: Maps, key: str, *, pins: bool = True,
     beside: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Mount lines and store the heads and the token chosen in them.
 
     Args:

@@ -115,13 +115,9 @@ def branches_stem(look: str, cell: Cell) -> str:
 
 
 def search_node(
-    trace: Trace,
-    node: int,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
+    trace: Trace, node: int, layer: int | None = None, head: int | None = None, *,
     units: str = "tokens",
-) -> Exhibit:
+) -> Exhibit:  # fmt: skip
     """Return the attention of one prediction of a search as a figure.
 
     Args:
@@ -149,15 +145,9 @@ def search_node(
 
 
 def search_branches(
-    trace: Trace,
-    a: int,
-    b: int,
-    kind: str = "cross",
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    units: str = "tokens",
-) -> Exhibit:
+    trace: Trace, a: int, b: int, kind: str = "cross", layer: int | None = None,
+    head: int | None = None, *, units: str = "tokens",
+) -> Exhibit:  # fmt: skip
     """Return two branches of a search as a figure: running log p, score and maps.
 
     Args:
@@ -237,13 +227,9 @@ def branch_maps(
 
 
 def _in_units(
-    units: str,
-    weights: Floats,
-    reads: tuple[str, ...],
-    predicts: tuple[str, ...],
-    keys: tuple[str, ...],
-    key_special: Sequence[int],
-) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
+    units: str, weights: Floats, reads: tuple[str, ...], predicts: tuple[str, ...],
+    keys: tuple[str, ...], key_special: Sequence[int],
+) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:  # fmt: skip
     """Return a map with row and column labels, by tokens or words; a single row stays a token."""
     if units == "tokens":
         return weights, row_labels(reads, predicts), keys

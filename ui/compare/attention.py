@@ -1,4 +1,4 @@
-"""Attention of both sides: one map each, all heads, or lines, and the difference of one or all."""
+"""Attention on both sides: single maps, all heads, lines, and differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.attention.choice import AttentionSettings, get_drawing, get_maps, get_sh
 from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
-from ui.compare.exhibits import MapsChoice, any_maps_exhibit
+from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
     Fit,
     changed_places,
@@ -43,7 +43,7 @@ from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
-#: Displays by name: the label, and the Attention page's display for each side.
+#: By name: the label, and the Attention page's display on each side.
 DISPLAYS = {
     "matrix": ("Maps", "matrix"), "difference": ("Difference", "matrix"),
     "grid": ("All heads", "grid"), "differences": ("All differences", "grid"),
@@ -52,13 +52,13 @@ DISPLAYS = {
 
 BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
 
-#: What a link brings back of the maps.
+#: URL parameters of the maps.
 PARAMS: tuple[Param[Any], ...] = (
     KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, AttentionSettings.dim,
     AttentionSettings.how, AttentionSettings.heads, AttentionSettings.mass, AttentionSettings.pin,
 )  # fmt: skip
 
-#: Pixels that a map beside another one may take in height.
+#: Maximum height of maps side by side, in pixels.
 _TALL = 430
 
 
@@ -66,21 +66,20 @@ _TALL = 430
 class Both:
     """Both sides' maps of one kind of attention."""
 
-    pair: Pair  # the sides
-    kind: AttentionKind  # of attention
-    fit: Fit  # how the two line up
-    #: choices, maps: of A and B; in the units of `fit` for the difference
-    choices: tuple[AttentionChoice, AttentionChoice]
-    maps: tuple[Maps, Maps]
+    pair: Pair
+    kind: AttentionKind
+    fit: Fit  # alignment of the two maps
+    choices: tuple[AttentionChoice, AttentionChoice]  # for A and B
+    maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
-        """Return the choice and the maps of one side."""
+        """Return one side's choice and maps."""
         at = LETTERS.index(side.letter)
         return self.choices[at], self.maps[at]
 
 
 def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
-    """Store a layer and head of one side."""
+    """Store one side's layer and head."""
     raws = ("mean" if at is None else str(at + 1) for at in cell)
     pairs = zip(params, raws, strict=True)
     url_state.store({param: param.parse(raw) for param, raw in pairs})
@@ -91,16 +90,14 @@ def _join() -> None:
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
-    """Draw the controls and return what both sides have of the choice; None if that is nothing.
+    """Draw the controls and return both sides' maps, or None without a common kind of attention.
 
-    Args:
-        display: how to look at the maps.
-        displays: whether that can be chosen, and with it layers and heads.
+    Args: display: a name in `DISPLAYS`.  displays: offer a choice of display, layer and head.
     """
     left, right = (side.trace for side in pair.sides)
     kinds = shared_kinds((left, right))
     if not kinds:
-        st.info("These two have no kind of attention in common.", icon=":material/info:")
+        st.info("A and B have no kind of attention in common.", icon=":material/info:")
         return None
     kind = kind_now(left, right)
     with pair.controls:
@@ -112,8 +109,9 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
-        names = {each: KIND_NAMES[each] for each in kinds}
-        choose_one("Kind of attention", KIND, names, chosen=kind)
+        choose_one(
+            "Kind of attention", KIND, {name: KIND_NAMES[name] for name in kinds}, chosen=kind
+        )
         cells = st.container()
         units_control()
         draw_dim()
@@ -134,11 +132,11 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         layer < n_layers and head < n_heads for layer, head in one.heads
     ):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
-    maps = [
+    left_maps, right_maps = (
         get_maps(side.view, side.trace, choice)
         for side, choice in zip(pair.sides, (one, two), strict=True)
-    ]
-    both = Both(pair, kind, fit, (one, two), (maps[0], maps[1]))
+    )
+    both = Both(pair, kind, fit, (one, two), (left_maps, right_maps))
     if displays:
         for side in pair.sides:
             raws = [param.write(url_state.get(param)) for param in side.cell_params]
@@ -148,7 +146,6 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
 
 
 def _draw(pair: Pair) -> Download | None:
-    """Draw the maps, their difference, all of them, or lines."""
     display = url_state.get(BESIDE)
     both = open_maps(pair, display)
     if both is None:
@@ -158,7 +155,7 @@ def _draw(pair: Pair) -> Download | None:
 
 
 def _settings(side: Side) -> Changes:
-    traces = [each.trace for each in side.beside]
+    traces = [one.trace for one in side.beside]
     if not shared_kinds(traces):
         return {}
     kind = kind_now(*traces)
@@ -168,7 +165,7 @@ def _settings(side: Side) -> Changes:
 
 
 def _download(both: Both, display: str) -> Download | None:
-    """Return the download of the maps on screen; None if no head is chosen."""
+    """Return the download for the maps on screen, or None if no head is chosen."""
     if not both.fit.units:
         display = {"difference": "matrix", "differences": "entropies"}.get(display, display)
     if display == "lines" and not all(choice.heads for choice in both.choices):
@@ -176,23 +173,23 @@ def _download(both: Both, display: str) -> Download | None:
     n_numbers = 0
     for maps, choice in zip(both.maps, both.choices, strict=True):
         n_layers, n_heads, n, m = maps.weights.shape
-        every = {"entropies": 0, "lines": len(choice.heads), "matrix": 1, "difference": 1}
-        n_numbers += every.get(display, n_layers * n_heads) * n * m
-    shown = MapsChoice(display, both.choices)
-    return Download(partial(_figure, both.pair.setup, shown), shown.stem, n_numbers)
+        n_maps = {"entropies": 0, "lines": len(choice.heads), "matrix": 1, "difference": 1}
+        n_numbers += n_maps.get(display, n_layers * n_heads) * n * m
+    chosen = MapsChoice(display, both.choices)
+    return Download(partial(_figure, both.pair.setup, chosen), chosen.stem, n_numbers)
 
 
-def _figure(setup: Setup, shown: MapsChoice) -> Exhibit:
+def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
     traces = trace_for(setup.left), trace_for(setup.right)
-    return any_maps_exhibit(traces, shown, compared(setup))
+    return maps_exhibit(traces, chosen, compared(setup))
 
 
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
-    """Draw one side's map, with its name above it."""
+    """Draw one side's map below its name."""
     choice, maps = both.of(side)
-    shown = shown_map(maps, choice)
-    st.markdown(f"{side.lead}{plain(shown.name)}")
-    show(shown.lens(max_height), key=key)
+    drawn = shown_map(maps, choice)
+    st.markdown(f"{side.lead}{plain(drawn.name)}")
+    show(drawn.lens(max_height), key=key)
 
 
 def _matrices(both: Both) -> None:
@@ -225,7 +222,7 @@ def _difference(both: Both) -> None:
 
 def _difference_words(both: Both, shown: Map) -> list[str]:
     if not shown.weights.any():
-        return ["**Every weight is the same on both sides.**"]
+        return ["**All weights are equal on both sides.**"]
     one, other = (
         shown_map(maps, choice).weights
         for maps, choice in zip(both.maps, both.choices, strict=True)
@@ -233,15 +230,15 @@ def _difference_words(both: Both, shown: Map) -> list[str]:
     apart = divergence(one, other)
     row = int(apart.argmax())
     lines = [
-        f"On average a row differs by **{apart.mean():.3f} bits** (Jensen-Shannon divergence: 0 "
+        f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"Farthest apart is query {row + 1} {code(plain_token(shown.query_tokens[row]))}: "
-        f"{apart[row]:.3f} bits.",
+        f"The largest difference is at query {row + 1} "
+        f"{code(plain_token(shown.query_tokens[row]))}: {apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(
-            "Each row of the difference sums to 0: where one side looks more, it looks less "
-            "elsewhere."
+            "Each row of the difference sums to 0: a side that looks more at some keys looks "
+            "less at other keys."
         )
     return lines
 
@@ -267,7 +264,7 @@ def _grids(both: Both) -> None:
 
 
 def _differences(both: Both) -> None:
-    """Draw the grid and the chosen difference; if maps cannot be subtracted, why, and entropies."""
+    """Draw the grid and the chosen difference, or evenness if maps cannot be subtracted."""
     if not both.fit.units:
         _say_unpaired(both)
         both.pair.rows(lambda side: _draw_evenness(both, side))
@@ -300,13 +297,13 @@ def _differences(both: Both) -> None:
 
 
 def _draw_evenness(both: Both, side: Side) -> None:
-    st.markdown(f"{side.lead}how evenly each head looks")
+    st.markdown(f"{side.lead}evenness of each head")
     spread = evenness(both.of(side)[1].weights)
     layer, head = np.unravel_index(int(spread.argmin()), spread.shape)
     st.altair_chart(
         sized(head_table(spread.astype("f4"), current_theme(), what="share of entropy")),
         theme=None,
-        alt=f"{side.letter}: share of the largest possible entropy of every head; the least, "
+        alt=f"{side.letter}: each head's entropy as a share of its maximum; the lowest is "
         f"{spread.min():.2f}, in layer {layer + 1}, head {head + 1}.",
     )
 

@@ -1,7 +1,7 @@
-"""Settings of Compare, and the two views that they describe.
+"""Compare's settings, and the two views that they describe.
 
-A is the sidebar's view. B has another checkpoint or sentence and drops settings that are
-meaningless there: the token ids of a prefix belong to one checkpoint.
+A is the sidebar's view. B has another checkpoint or sentence, and drops settings that do not apply
+to it: a prefix's token ids belong to one checkpoint.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ui.work.models import REFUSALS, fresh, load
 
 @dataclass(frozen=True)
 class CompareChoice(Choice):
-    """URL parameters of all views, which add their own.
+    """URL parameters shared by all views.
 
     A blank second sentence is stored as a space, since the URL omits empty values. `scored` shows
-    both texts in full, token by token, instead of on one line.
+    both full texts token by token, instead of one line each.
     """
 
     pairing: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
@@ -46,32 +46,32 @@ class CompareChoice(Choice):
 
 
 def can_follow(view: View) -> bool:
-    """Return True if the view's model can read a given translation."""
+    """Return True if the view's model supports teacher forcing."""
     return view.kind == "checkpoint" or (
         view.kind == "huggingface" and "cross" in load(view.entry, view.device).kinds
     )
 
 
 def compared(setup: Setup) -> Compared:
-    """Return both sides for captions and programs."""
+    """Return descriptions of both sides for captions and programs."""
     return Compared(setup.about, (source_of(setup.left), source_of(setup.right)))
 
 
 def with_left(setup: Setup, left: Trace) -> Setup:
-    """Return the setup in which B follows A's translation, if that is on and possible."""
+    """Return the setup with B following A's translation, if switched on and possible."""
     follows = url_state.get(CompareChoice.follow) and left.text.strip() and can_follow(setup.right)
     return setup.following(left.text) if follows else setup
 
 
 def prepare_right(setup: Setup, left: Trace) -> None:
-    """Make B's trace before its controls are drawn, which report errors."""
+    """Compute B's trace early, ignoring errors, which B's controls report."""
     with suppress(*REFUSALS):
         load_for_visit(setup.right.entry, setup.right.device)
         prepare(setup.left, [with_left(setup, left).right.request])
 
 
 def read_setup(view: View) -> Setup:
-    """Read the setup from the settings, with defaults for missing or unusable ones."""
+    """Read the setup from settings, with defaults for missing or unusable values."""
     entries = {entry.name: entry for entry in current_entries()}
     metrics = {name: entry.metrics for name, entry in entries.items() if entry.ok}
     others = others_in_time(view.entry) + readers(view.entry.whole, metrics)
@@ -96,9 +96,9 @@ def read_setup(view: View) -> Setup:
 
 
 def beside(view: View, entry: Entry) -> View:
-    """Return the view of another model with the settings that it supports."""
-    known = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
-    other = replace(view, entry=fresh(entry), prefix=(), languages=known)
+    """Return another model's view with the settings that it supports."""
+    languages = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
+    other = replace(view, entry=fresh(entry), prefix=(), languages=languages)
     if entry.kind == "archive":
         sentence = recorded_sentence(entry) or ""
         return replace(
@@ -110,11 +110,10 @@ def beside(view: View, entry: Entry) -> View:
 
 
 def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the usable checkpoints in order of relevance for a comparison.
+    """Return usable checkpoints, the most relevant for a comparison first.
 
-    Other checkpoints that read the same language come first, among them those with the same
-    languages in their names, then those with the same first word; then the checkpoint itself, then
-    the rest.
+    Checkpoints that read the same language come first, led by equal languages in the name, then by
+    an equal first word; then the checkpoint itself; then other languages.
 
     Args: usable: metrics.json by name.
     """
@@ -133,7 +132,7 @@ def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[s
 
 
 def second_sentence(view: View) -> str:
-    """Return B's sentence: the stored one, else the example's counterpart, else A's own."""
+    """Return B's sentence: the stored sentence, the example's counterpart, or A's sentence."""
     if url_state.stored(CompareChoice.second):
         return url_state.get(CompareChoice.second).strip()
     example = view.examples.find(view.sentence)

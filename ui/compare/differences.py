@@ -1,4 +1,4 @@
-"""Differences between two sides' segmentations and position vectors."""
+"""Differences between both sides' segmentations and position vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
 from ui.work.desk import get_translator
 
-#: Largest number of differently cut words that are named.
+#: Maximum number of differently split words named.
 _MOST_WORDS = 6
 
 
@@ -39,7 +39,7 @@ def _compare_pieces(pair: Pair) -> Download | None:
         return download
     table: dict[str, Sequence[str]] = {
         "what": (
-            "pieces", "words", "pieces a word", "not in the vocabulary", "pieces in the vocabulary",
+            "pieces", "words", "pieces per word", "not in the vocabulary", "vocabulary size",
         )
     }  # fmt: skip
     readings = []
@@ -56,26 +56,27 @@ def _compare_pieces(pair: Pair) -> Download | None:
 
 
 def apart(left: Reading, right: Reading) -> str:
-    """Return a sentence of Markdown about shared words that are cut differently."""
+    """Return a Markdown sentence about shared words that are split differently."""
     one, two = _words(left), _words(right)
     shared = [word for word in one if word in two]
     differing = [word for word in shared if one[word] != two[word]]
     if not shared:
-        return "The two have no word in common."
+        return "The texts have no word in common."
     if not differing:
-        same = "Both cut" if len(shared) == 1 else f"Both cut all {len(shared)}"
-        return f"{same} words that they share alike."
+        if len(shared) == 1:
+            return "The one shared word is split in the same way."
+        return f"All {len(shared)} shared words are split in the same way."
     named = "; ".join(
         f"{code(word, 24)} is {_cut(one[word])} in A and {_cut(two[word])} in B"
         for word in differing[:_MOST_WORDS]
     )
     more = f"; and {len(differing) - _MOST_WORDS} more" if len(differing) > _MOST_WORDS else ""
     words = "word is" if len(differing) == 1 else "words are"
-    return f"**{len(differing)} of {len(shared)} shared {words} cut differently:** {named}{more}."
+    return f"**{len(differing)} of {len(shared)} shared {words} split differently:** {named}{more}."
 
 
 def _words(reading: Reading) -> dict[str, tuple[str, ...]]:
-    """Return pieces by word, at the first occurrence of a repeated word."""
+    """Return pieces by word, at the word's first occurrence."""
     pieces = [piece for at, piece in enumerate(reading.pieces) if at not in reading.special]
     groups = word_groups(pieces)
     words: dict[str, tuple[str, ...]] = {}
@@ -111,7 +112,7 @@ def _draw_table(side: Side) -> None:
     count, width = own.table.shape
     draw_positions(
         st.container(), own.table, side.key("positions"),
-        f"{side.letter}: what is added at {count} positions in {width} dimensions.",
+        f"{side.letter}: vectors of {count} positions in {width} dimensions.",
         height=330, trained=trained_positions(side.view.entry.metrics),
     )  # fmt: skip
 
@@ -122,7 +123,7 @@ def _positions_figure(side: Side) -> Maker:
 
 
 def _compare_positions(pair: Pair) -> Download | None:
-    """Draw the difference between tables of the same size, or the reason why there is none."""
+    """Draw the difference between tables of equal size, or the reason why there is none."""
     tables = [_own(side).table for side in pair.shown]
     title = f"{url_state.get(PositionsChoice.side)} positions"
     download = both_of(pair, _positions_figure, title, 2 * sum(table.size for table in tables))
@@ -137,12 +138,12 @@ def _compare_positions(pair: Pair) -> Download | None:
     apart = one - two
     most = float(np.abs(apart).max())
     if most == 0:
-        st.markdown("**A − B:** both add exactly the same at every position.")
+        st.markdown("**A − B:** all position vectors are equal.")
     else:
-        st.markdown(f"**A − B:** they differ by up to {most:.3g}.")
+        st.markdown(f"**A − B:** position vectors differ by up to {most:.3g}.")
         draw_positions(
             st.container(), apart, "positions_difference",
-            f"What A adds minus what B adds, by up to {most:.3g}.", height=330, limit=most,
+            f"A's position vectors minus B's, up to {most:.3g}.", height=330, limit=most,
         )  # fmt: skip
     return download
 
@@ -150,11 +151,13 @@ def _compare_positions(pair: Pair) -> Download | None:
 def why_not_subtracted(left: Floats, right: Floats) -> str:
     """Return the reason why two tables [n, d] cannot be subtracted, or ""."""
     if left.shape[1] != right.shape[1]:
-        return f"Vectors of {left.shape[1]} and {right.shape[1]} numbers have no difference."
+        return f"Vectors of {left.shape[1]} and {right.shape[1]} dimensions cannot be subtracted."
     if len(left) != len(right):
         shorter = "A" if len(left) < len(right) else "B"
         ends = min(len(left), len(right))
-        return f"{shorter}’s table ends after {ends} positions; show no more, and they compare."
+        return (
+            f"{shorter} has only {ends} positions. Choose {ends} or fewer to subtract the tables."
+        )
     return ""
 
 
@@ -172,7 +175,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
 def _lacks(side: Side) -> str | None:
     if side.view.kind == "checkpoint":
         return None
-    return f"Position vectors need a Headlight model; {side.view.title} is none."
+    return f"Position vectors require a Headlight model; {side.view.title} is not one."
 
 
 PIECES = Beside(

@@ -1,8 +1,8 @@
-"""Heads of one model matched to the most alike of another, and the chosen pair side by side.
+"""Heads of two models matched by similarity, and a chosen pair side by side.
 
-The left model translates every example greedily and the right one follows the same translation, so
-that rows mean the same in both. Each sentence's similarities are cached for all sessions, so
-stopping loses one sentence at most.
+The left model translates each example greedily, and the right model follows that translation, so
+that both have the same rows. Similarities are cached per sentence for all sessions, so stopping
+loses at most one sentence.
 """
 
 from __future__ import annotations
@@ -14,15 +14,9 @@ from types import MappingProxyType
 import streamlit as st
 
 from figures.exhibit import Exhibit, file_stem
-from figures.labels import KIND_NAMES
+from figures.labels import KIND_NAMES, count
 from transformer.errors import InputError
-from transformer.measures.compare import (
-    SIMILARITY_RULE,
-    HeadPair,
-    Matching,
-    head_agreements,
-    match,
-)
+from transformer.measures.compare import SIMILARITY_RULE, HeadPair, Matching, head_agreements, match
 from transformer.types import AttentionKind
 from transformer.worker.job import UNKNOWN, part, report
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
@@ -43,32 +37,28 @@ from ui.work.results import once, trace
 
 
 def sentences_for(setup: Setup) -> tuple[str, ...]:
-    """Return the sentences used for matching: both models' examples with their counterparts.
-
-    A file of arrays holds one sentence only.
-    """
-    if "archive" in (setup.left.kind, setup.right.kind):
+    """Return the sentences to match over: both models' examples and their counterparts."""
+    if "archive" in (setup.left.kind, setup.right.kind):  # with one sentence
         return tuple(dict.fromkeys((setup.left.sentence, setup.right.sentence)))
     items = (*setup.left.examples.items, *setup.right.examples.items)
-    every = (text for item in items for text in (item.sentence, item.beside) if text)
-    return tuple(dict.fromkeys(every))
+    texts = (text for item in items for text in (item.sentence, item.beside) if text)
+    return tuple(dict.fromkeys(texts))
 
 
 def matching(setup: Setup, kind: AttentionKind) -> Matching | None:
-    """Match the heads of two models; None if no sentence can be compared. Needs no session.
+    """Match two models' heads, or return None if no sentence can be compared.
 
-    It reports (sentence, sentences).
+    It needs no session, and reports (sentence, sentences).
     """
     sentences = sentences_for(setup)
-    found = []
+    agreements = []
     for number, sentence in enumerate(sentences, start=1):
         with part(number, len(sentences)):
-            found.append(_alike(setup, sentence).get(kind))
-    return match(found)
+            agreements.append(_alike(setup, sentence).get(kind))
+    return match(agreements)
 
 
 def _alike(setup: Setup, sentence: str) -> Agreements:
-    """Return the similarities of all heads on one sentence, of each kind that can be compared."""
     one, other = (_greedy(view, sentence) for view in setup.views)
 
     def make() -> Agreements:
@@ -78,15 +68,13 @@ def _alike(setup: Setup, sentence: str) -> Agreements:
             followed = following(other, first.text) if follows else other
             second = trace(followed.request)
         except InputError:
-            return MappingProxyType({})  # a sentence that one of them does not take
-        found = head_agreements(first, second, report=lambda: report(*UNKNOWN))
-        return MappingProxyType(found)
+            return MappingProxyType({})  # a model rejects the sentence
+        return MappingProxyType(head_agreements(first, second, report=lambda: report(*UNKNOWN)))
 
     return once(("alike", one.request, other.request), make)
 
 
 def _greedy(view: View, sentence: str) -> View:
-    """Return the view of a sentence translated greedily by its model alone."""
     return replace(
         view, sentence=sentence, beam_size=1, alpha=SearchChoice().alpha, prefix=(), target=None,
         sampling=None,
@@ -100,10 +88,10 @@ def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
         get_tracer(view)
     progress = Progress(work, "Comparing sentence {step} of {most}")
     with errors_on_page():
-        found = attend(lambda: matching(setup, kind), progress)
-    if found is None:
-        st.info("The models read no sentence as the same words, so their heads cannot be compared.")
-    return found
+        result = attend(lambda: matching(setup, kind), progress)
+    if result is None:
+        st.info("The models have the same words in no sentence, so heads cannot be compared.")
+    return result
 
 
 def _draw(pair: Pair) -> Download | None:
@@ -111,7 +99,7 @@ def _draw(pair: Pair) -> Download | None:
     if both is None:
         return None
     if setup.pairing == "sentences":
-        st.info("Matching is between two models. Choose two models above.", icon=":material/info:")
+        st.info("Matching requires two models. Choose “Two models” above.", icon=":material/info:")
         return None
     found = _get_matching(setup, both.kind)
     if found is None:
@@ -119,10 +107,10 @@ def _draw(pair: Pair) -> Download | None:
     chosen = _chosen_pair(both, found)
     table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
-        said = f"**{len(found.pairs)} pairs of heads, {found.mean:.2f} alike on average**"
+        text = f"**{len(found.pairs)} pairs of heads, mean similarity {found.mean:.2f}**"
         if found.in_place is not None:
-            said += f"; heads in the same place: {found.in_place:.2f}."
-        st.markdown(said)
+            text += f"; heads in the same place: {found.in_place:.2f}."
+        st.markdown(text)
         matches = likeness(found, both.kind, setup.names).component(chosen)
         show(matches, key="compare_match", on_choose=lambda pair: _choose_pair(pair, found))
     with maps.container():
@@ -131,17 +119,16 @@ def _draw(pair: Pair) -> Download | None:
             replace(choice, cell=divmod(at, shape[1]))
             for choice, at, shape in zip(both.choices, chosen, found.shapes, strict=True)
         ]
-        shown = replace(both, choices=(choices[0], choices[1]))
-        pair.rows(lambda side: draw_lens(shown, side, side.key("compare_pair"), 380))
-    count = f"{found.sentences} example sentence{'' if found.sentences == 1 else 's'}"
+        of_pair = replace(both, choices=(choices[0], choices[1]))
+        pair.rows(lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380))
     left_out = (
-        f" {found.left_out} more were left out, because the two models see different words."
+        f" {found.left_out} more were left out, because the two models have different words."
         if found.left_out else ""
     )  # fmt: skip
     st.caption(
-        f"{SIMILARITY_RULE} Over whole words of {count}, all rows alike; B follows A's greedy "
-        "translations. Heads are matched so that the sum of similarities is the largest there "
-        f"is.{left_out}"
+        f"{SIMILARITY_RULE} Over whole words of {count(found.sentences, 'example sentence')}, with "
+        "equal weight for each row; B follows A's greedy translations. The matching maximises the "
+        f"sum of similarities.{left_out}"
     )
     name = file_stem("heads matched", KIND_NAMES[both.kind])
     return Download(partial(_figure, setup, both.kind, chosen), name)
@@ -163,7 +150,7 @@ def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
 def _chosen_pair(both: Both, found: Matching) -> HeadPair:
     at = [
         cell[0] * shape[1] + cell[1] if cell[0] is not None and cell[1] is not None else None
-        for cell, shape in zip((each.cell for each in both.choices), found.shapes, strict=True)
+        for cell, shape in zip((side.cell for side in both.choices), found.shapes, strict=True)
     ]
     if at[0] is not None and at[1] is not None and url_state.get(OTHER_LAYER) != "same":
         return at[0], at[1]
@@ -178,18 +165,18 @@ def _choose_pair(pair: HeadPair, found: Matching) -> None:
 
 
 def _pair_box(found: Matching, pair: HeadPair) -> None:
-    """List the pairs by name, most similar first: for the keyboard and for small screens."""
-    ordered = sorted(found.pairs, key=lambda each: -found.values[each])
+    """Draw a box of pairs, most similar first, for the keyboard and for small screens."""
+    ordered = sorted(found.pairs, key=lambda listed: -found.values[listed])
 
-    def named(each: HeadPair) -> str:
-        one, other = (head_name(at, shape) for at, shape in zip(each, found.shapes, strict=True))
-        matched = "" if each in ordered else ", not matched"
-        return f"A {one} and B {other}: {found.values[each]:.3f} alike{matched}"
+    def named(listed: HeadPair) -> str:
+        one, other = (head_name(at, shape) for at, shape in zip(listed, found.shapes, strict=True))
+        matched = "" if listed in ordered else ", not matched"
+        return f"A {one} and B {other}: {found.values[listed]:.3f}{matched}"
 
     st.selectbox(
-        "Pair of heads, most alike first", ordered if pair in ordered else [pair, *ordered],
+        "Pair of heads, most similar first", ordered if pair in ordered else [pair, *ordered],
         format_func=named, label_visibility="collapsed",
-        **filled("compare_pair_box", pair, lambda each: _choose_pair(each, found)),
+        **filled("compare_pair_box", pair, lambda listed: _choose_pair(listed, found)),
     )  # fmt: skip
 
 

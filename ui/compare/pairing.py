@@ -1,7 +1,7 @@
-"""Aligned maps of two sides, and their difference.
+"""Alignment and difference of both sides' maps.
 
-Two maps are aligned if their rows and columns mean the same: the same tokens, or else the same
-words. In two sentences that differ in a few words, words in the same place are partners as well.
+Maps are aligned if rows and columns are the same tokens or the same words. For sentences that
+differ in a few words, words at the same position are paired too.
 """
 
 from __future__ import annotations
@@ -29,67 +29,61 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Fit:
-    """Units in which two maps of one kind can be subtracted, if any."""
+    """Units in which two maps can be subtracted, if any."""
 
-    units: str  # "tokens" or "words", or "" if they cannot be subtracted
-    why: str = ""  # Markdown: why maps cannot be subtracted, or why words are compared, not tokens
-    helps: bool = False  # whether following the left translation would align them
+    units: str  # "tokens" or "words", or "" if maps cannot be subtracted
+    why: str = ""  # Markdown: reason for no units, or for words instead of tokens
+    helps: bool = False  # whether B following A's translation would align them
 
 
 def fit_of(
     left: Trace, right: Trace, kind: AttentionKind, units: str, *, by_place: bool = False
 ) -> Fit:
-    """Align the maps of one kind in these units, or else over whole words.
+    """Align maps of one kind in these units, otherwise over whole words.
 
-    Args: by_place: allow partners to differ in a few places, as after changing one word.
+    Args: by_place: pair different words at the same position, up to a third of a sentence.
     """
     sides = dict.fromkeys(_SIDES[kind])
-    for tried in dict.fromkeys((units, "words")):
-        axes = [(labels(left, side, tried), labels(right, side, tried)) for side in sides]
+    for unit in dict.fromkeys((units, "words")):
+        axes = [(labels(left, side, unit), labels(right, side, unit)) for side in sides]
         if all(partners(one, other, by_place=by_place) for one, other in axes):
-            if tried == units:
-                return Fit(tried)
-            return Fit(tried, "The two sides cut words differently, so this is over whole words.")
+            why = "" if unit == units else (
+                "A and B split words differently, so this compares whole words."
+            )  # fmt: skip
+            return Fit(unit, why)
     for side in sides:
         one, other = labels(left, side, "words"), labels(right, side, "words")
         if partners(one, other, by_place=by_place):
             continue
         if side == "source":
             return Fit("", _sources_differ(one, other))
-        at = (parting(one, other) or 1) - 1  # <s> is no word of the text
-        apart = "from the first word on" if at < 1 else f"at word {at + 1}"
-        return Fit(
-            "",
-            f"The translations diverge {apart}, so rows of one have no partner in the other.",
-            not right.forced or right.text != left.text,
-        )
-    raise AssertionError("one of the sides differs")
+        at = max((parting(one, other) or 1) - 1, 0)  # <s> is not a word in the text
+        why = f"The translations diverge at word {at + 1}, so their rows cannot be paired."
+        return Fit("", why, not right.forced or right.text != left.text)
+    raise AssertionError("one of the axes differs")
 
 
 def labels(trace: Trace, side: str, units: str) -> tuple[str, ...]:
-    """Return the labels of the source or target axis."""
+    """Return labels for the source or target axis."""
     source = side == "source"
     tokens = trace.src_tokens if source else trace.tgt_tokens
     if units == "tokens":
         return tokens
-    return group_labels(
-        tokens, word_groups(tokens, trace.src_special if source else trace.tgt_special)
-    )
+    special = trace.src_special if source else trace.tgt_special
+    return group_labels(tokens, word_groups(tokens, special))
 
 
 def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
     if len(one) != len(other):
-        return (
-            f"The sources have {len(one) - 1} and {len(other) - 1} words, so columns of one have "
-            "no partner in the other."
-        )
+        counts = f"{len(one) - 1} and {len(other) - 1} words"
+        return f"The sources have {counts}, so their columns cannot be paired."
     here = not_shared(one, other)[0]
     first = code(one[here[0]], 30) if here else "a word"
-    return f"The sources are different words from {first} on, so columns have no partner."
+    return f"The sources differ from {first} on, so their columns cannot be paired."
 
 
 def changed_places(left: Maps, right: Maps) -> str:
-    """Return a sentence about partners that differ, or ""."""
+    """Return a sentence about different words that are paired, or ""."""
     pairs = dict.fromkeys(
         (one, other)
         for mine, theirs in ((left.queries, right.queries), (left.keys, right.keys))
@@ -100,30 +94,26 @@ def changed_places(left: Maps, right: Maps) -> str:
         return ""
     named = [f"{code(one, 24)} and {code(other, 24)}" for one, other in list(pairs)[:3]]
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    return f"{'; '.join(named)}{more} stand in the same place and are compared as equal."
+    return f"{'; '.join(named)}{more} are at the same position and are compared."
 
 
 def difference_map(
     left: Maps, right: Maps, choices: tuple[AttentionChoice, AttentionChoice]
 ) -> Map:
-    """Return A - B of the maps on screen, which have the same shape."""
+    """Return A - B for the maps on screen, which have equal shapes."""
     here, there = shown_map(left, choices[0]), shown_map(right, choices[1])
-    named = here.name if here.name == there.name else f"{here.name} − {there.name}"
+    name = here.name if here.name == there.name else f"{here.name} − {there.name}"
     return replace(
-        here,
-        weights=here.weights - there.weights,
-        query_tokens=_both(left.queries, right.queries),
-        key_tokens=_both(left.keys, right.keys),
-        name=f"A − B: {named}",
-        dimmed_keys=dimmed_columns(left, choices[0]),
-        signed=("B looks more", "A looks more"),
-    )
+        here, weights=here.weights - there.weights, query_tokens=_both(left.queries, right.queries),
+        key_tokens=_both(left.keys, right.keys), name=f"A − B: {name}",
+        dimmed_keys=dimmed_columns(left, choices[0]), signed=("B looks more", "A looks more"),
+    )  # fmt: skip
 
 
 def joined_choices(
     maps: tuple[Maps, Maps], choices: tuple[AttentionChoice, AttentionChoice]
 ) -> tuple[AttentionChoice, AttentionChoice]:
-    """Return A's cell for both sides, combined over a layer or head that B lacks."""
+    """Return A's cell for both sides, combining layers or heads if B lacks it."""
     counts = [min(pair) for pair in zip(*(side.weights.shape[:2] for side in maps), strict=True)]
     layer, head = (
         at if at is not None and at < count else None
@@ -133,7 +123,7 @@ def joined_choices(
 
 
 def without_partner(left: Maps, right: Maps) -> str:
-    """Return a sentence about heads without a cell, or "" if both sides have equally many."""
+    """Return a sentence about heads without a partner, or "" if counts are equal."""
     shapes = [maps.weights.shape[:2] for maps in (left, right)]
     if shapes[0] == shapes[1]:
         return ""
@@ -141,25 +131,22 @@ def without_partner(left: Maps, right: Maps) -> str:
         f"{letter} {count(layers, 'layer')} of {heads}"
         for letter, (layers, heads) in zip(LETTERS, shapes, strict=True)
     )
-    return (
-        f"{sizes} heads: those of one side only have no cell, but count in its combined row "
-        "and column."
-    )
+    return f"{sizes} heads: unpaired heads have no cell, but count in the combined row and column."
 
 
 def signed_sheet(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
     """Return the grid of A - B."""
-    shown = difference_map(*maps, (choice, choice))
-    assert shown.signed is not None
+    mean = difference_map(*maps, (choice, choice))
+    assert mean.signed is not None
     return difference_sheet(
-        maps[0].weights, maps[1].weights, shown.query_tokens, shown.key_tokens,
-        label=f"A − B: {maps[0].kind_text.name}, all layers and heads", ends=shown.signed,
+        maps[0].weights, maps[1].weights, mean.query_tokens, mean.key_tokens,
+        label=f"A − B: {maps[0].kind_text.name}, all layers and heads", ends=mean.signed,
         how=choice.how, dimmed_keys=dimmed_columns(maps[0], choice),
     )  # fmt: skip
 
 
 def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """Join the labels of partners; in decoder rows, of both tokens that they read and predict."""
+    """Join paired labels; decoder rows join their input and predicted tokens separately."""
     return tuple(
         ARROW.join(
             mine if mine == theirs else f"{show_token(mine)} | {show_token(theirs)}"

@@ -27,25 +27,21 @@ class Section(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name on the control."""
+        """The label on the control."""
         return self.beside.title or self.page.title
 
 
 @of_pages
 def sections() -> dict[str, Section]:
-    """Return views by their names in the URL."""
+    """Return views by name in the URL."""
     return {
         beside.name or page.path: Section(page, beside)
         for page in all_pages() for beside in page.views
     }  # fmt: skip
 
 
-def _parse(raw: str) -> str:
-    return url_state.one_of(sections())(raw)
-
-
 #: The view on screen.
-TOPIC: Param[str] = Param("topic", _parse, "maps")
+TOPIC: Param[str] = Param("topic", lambda raw: url_state.one_of(sections())(raw), "maps")
 
 
 def draw_section(

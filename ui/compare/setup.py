@@ -25,7 +25,7 @@ _PAIRINGS = {
 
 
 def draw_choice(setup: Setup) -> None:
-    """Draw the controls for the kind of comparison and for B."""
+    """Draw the controls for the comparison and for B."""
     row = st.container(horizontal=True, vertical_alignment="center")
     entries = {entry.name: entry for entry in current_entries() if entry.ok}
     titles = by_title(entries.values())
@@ -67,9 +67,9 @@ def draw_choice(setup: Setup) -> None:
 
 
 def read_right(setup: Setup, left: Trace) -> Setup:
-    """Return the setup with B's trace made, or show the reason why not and end the run."""
+    """Compute B's trace and return the setup, or show an error and stop the run."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
-        st.info("Type a second sentence above; it is compared with the one in the sidebar.")
+        st.info("Type a second sentence above to compare it with the sentence in the sidebar.")
         url_state.write_url()
         st.stop()
     get_tracer(setup.right, "for B above")
@@ -81,7 +81,7 @@ _CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
 
 
 def target_language(view: View) -> str | None:
-    """Return the language that the view's model writes, such as "de", or None if unknown."""
+    """Return the model's target language, such as "de", or None if unknown."""
     if view.kind != "checkpoint" or view.examples.kind == "letters":
         return None
     match = _CODE.fullmatch(languages_of_training(view.entry.whole, view.entry.metrics)[1])
@@ -89,7 +89,7 @@ def target_language(view: View) -> str | None:
 
 
 def warning(setup: Setup) -> str:
-    """Return a warning if B would read A's text in another language than its own, else ""."""
+    """Return a warning if A's text is not in B's target language, otherwise ""."""
     if not can_follow(setup.right):
         return ""
     here, there = (target_language(view) for view in setup.views)
@@ -97,6 +97,6 @@ def warning(setup: Setup) -> str:
         return ""
     one, other = (code(key) if name_of(key) == key else name_of(key) for key in (here, there))
     return (
-        f"A writes {one} and B was trained to write {other}. Following A, B reads {one} as if it "
-        "were its own translation, so its numbers say little."
+        f"A writes {one}, but B was trained to write {other}. B follows A's {one} text as its own "
+        "translation, so its numbers are not meaningful."
     )

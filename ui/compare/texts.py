@@ -1,4 +1,4 @@
-"""Both translations at the head of Compare: their numbers, and where they first differ."""
+"""Both translations at the top of Compare, their scores, and their first difference."""
 
 from __future__ import annotations
 
@@ -27,41 +27,37 @@ from ui.frame.steering import draw_why_link
 
 @dataclass(frozen=True)
 class Text:
-    """A side's translation in words; in tokens if both texts are single words, such as letters."""
+    """A side's translation in words, or in tokens if both texts are single words."""
 
-    words: tuple[str, ...]  # without `</s>`, pieces joined
-    #: of each word, the sum over its pieces, in nats; NaN if the trace has none
-    log_probs: tuple[float, ...]
-    groups: Groups  # positions of each word's pieces among the predicted tokens
-    total: float  # log p of all predicted tokens, `</s>` included; NaN if the trace has none
-    tokens: int  # their number
-    unit: str = "word"  # what `words` and `source` hold, "word" or "token"
-    source: tuple[str, ...] = ()  # the source without `</s>`
+    words: tuple[str, ...]  # joined pieces, without `</s>`
+    log_probs: tuple[float, ...]  # per word, summed over pieces, in nats; NaN if unknown
+    groups: Groups  # piece positions of each word among the predicted tokens
+    total: float  # log p of all predicted tokens, including `</s>`; NaN if unknown
+    tokens: int  # number of predicted tokens
+    unit: str = "word"  # unit of `words` and `source`, "word" or "token"
+    source: tuple[str, ...] = ()  # source words, without `</s>`
 
 
 def text_of(trace: Trace, unit: str = "word") -> Text:
-    """Return what the model of a trace wrote, or followed."""
+    """Return the translation in a trace, generated or followed."""
     predicted = trace.predicted_tokens
     written = predicted[: trace.n_words]
     groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(len(written)))
     total, scores = total_log_prob(trace), trace.log_probs.astype("f8")
     if math.isnan(total):
         scores = np.full(len(predicted), np.nan)
-    each = tuple(float(scores[list(group)].sum()) for group in groups)
+    log_probs = tuple(float(scores[list(group)].sum()) for group in groups)
     source = tuple(
         token for at, token in enumerate(trace.src_tokens) if at not in trace.src_special
     )
     if unit == "word":
         source = group_labels(source, word_groups(source))
     words = group_labels(written, groups)
-    return Text(words, each, groups, total, len(predicted), unit, source)
+    return Text(words, log_probs, groups, total, len(predicted), unit, source)
 
 
 def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
-    """Say where two texts differ, in one sentence of Markdown.
-
-    Args: followed: whether B read A's words instead of choosing its own.
-    """
+    """Return a Markdown sentence about the first difference; `followed` if B follows A."""
     if not one.words and not other.words:
         return "Neither side writes anything."
     if not one.words or not other.words:
@@ -69,25 +65,26 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
     at = parting(one.words, other.words)
     if at is None:
         gap = one.total - other.total
-        same = "B reads A’s words" if followed else "Both write the same words"
+        same = "B follows A’s words" if followed else "Both write the same words"
         if math.isnan(gap):
             return f"{same}."
         if abs(gap) < 5e-4:
             return f"{same}, with the same probability."
-        return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
+        likelier = "A" if gap > 0 else "B"
+        return f"{same}; they are more probable under {likelier}, by {abs(gap):.2f} nats."
     start = f"They diverge at {one.unit} {at + 1}" if at else f"Even the first {one.unit} differs"
     return f"{start}: A writes {_word(one, at)}, B {_word(other, at, '')}."
 
 
-def _word(text: Text, at: int, what: str = "log p ") -> str:
+def _word(text: Text, at: int, prefix: str = "log p ") -> str:
     if at >= len(text.words):
         return "nothing more"
     word, score = code(text.words[at], 16), text.log_probs[at]
-    return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
+    return word if math.isnan(score) else f"{word} ({prefix}{signed(score)})"
 
 
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
-    """Draw both texts side by side, and the sentence about them."""
+    """Draw both texts side by side, and a sentence about their difference."""
     left, right = sides
     one, two = (text_of(side.trace) for side in sides)
     if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
@@ -104,8 +101,8 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
     place = st.container(key="compare_where")
-    said, switches = place.columns([4, 3], vertical_alignment="center")
-    said.markdown(
+    summary, switches = place.columns([4, 3], vertical_alignment="center")
+    summary.markdown(
         said_of_changes(right.view, right.trace, left.trace)
         if edits
         else linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats")
@@ -116,14 +113,14 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         and at < min(len(side.trace.predicted_ids) for side in sides)
     ):  # fmt: skip
         pair = [(side.trace.predicted_ids[at], side.trace.predicted_tokens[at]) for side in sides]
-        with said:
+        with summary:
             draw_why_link(left.trace, left.trace.predicted_ids[:at], *pair)
     with switches.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
             "Token by token", **bound(CompareChoice.scored),
             help=linked(
-                "Both texts whole, each token with its log-probability (log p) in nats: 0 is "
-                "certain, −0.69 as likely as not.", "log p", "nats",
+                "Both full texts, each token with its log-probability (log p) in nats: 0 is "
+                "certain, −0.69 is a probability of 50%.", "log p", "nats",
             ),
         )  # fmt: skip
         differ = parting(one.words, two.words) is not None
@@ -131,8 +128,8 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
             st.toggle(
                 "B follows A’s translation", **bound(CompareChoice.follow),
                 help=linked(
-                    "Teacher forcing: B reads A’s translation in place of making its own, so that "
-                    "rows of their maps mean the same.",
+                    "Teacher forcing: B reads A’s translation instead of its own, so that both "
+                    "have the same rows.",
                     "teacher forcing",
                 ),
             )  # fmt: skip
@@ -142,14 +139,14 @@ def _draw_line(setup: Setup, side: Side, text: Text, other: Text) -> None:
     if setup.by_place:
         _draw_source(side, text, other)
     if not side.trace.predicted_tokens:
-        st.caption(f"**{side.letter}** writes nothing; this model only reads.")
+        st.caption(f"**{side.letter}** writes nothing: it is an encoder.")
         return
-    part, shown = parting(text.words, other.words), first_words(side.trace, text.words)
-    words = (*text.words[:shown], "…") if shown < len(text.words) else text.words
-    last = max(len(words) - 1, 0)  # if one text ends where the other goes on
+    part, n_words = parting(text.words, other.words), first_words(side.trace, text.words)
+    words = (*text.words[:n_words], "…") if n_words < len(text.words) else text.words
+    last = max(len(words) - 1, 0)  # if this text ends before the other
     differing = not_shared(text.words, other.words)[0]
     line = strip_component(
-        words or ("(empty)",), (), [at for at in differing if at < shown],
+        words or ("(empty)",), (), [at for at in differing if at < n_words],
         parts_at=None if part is None else min(part, last),
         label=f"What {side.letter} writes", one_line=True,
         lead="→" if setup.by_place else side.letter,
@@ -176,7 +173,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     st.text(headline(trace) or "(empty)")
     _draw_cut(trace)
     if not trace.predicted_tokens:
-        st.caption("This model writes nothing; it only reads.")
+        st.caption("This model is an encoder and writes nothing.")
         return
     differing = [at for word in not_shared(text.words, other.words)[0] for at in text.groups[word]]
     line = strip_component(
@@ -190,13 +187,12 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
         return
     numbers = (
         f"score {signed(trace.score, 3)} · log p {signed(text.total)} nats over {text.tokens} "
-        f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
+        f"tokens · {signed(text.total / max(1, len(text.words)))} per {text.unit}"
     )
     st.caption(linked(numbers, "score", "log p", "nats"))
 
 
 def _draw_cut(trace: Trace) -> None:
-    """Say it in one line: the maps begin on the first screen."""
     if cut := cut_in_short(trace):
         st.caption(f":material/content_cut: {cut}")
 

@@ -22,14 +22,9 @@ T = TypeVar("T")
 
 
 def show(
-    component: Component[T],
-    *,
-    key: str,
-    on_choose: Callable[[T], None] | None = None,
-    choice: Any = None,
-    together: Sequence[str] = (),
-    **events: Callable[[], None],
-) -> None:
+    component: Component[T], *, key: str, on_choose: Callable[[T], None] | None = None,
+    choice: Any = None, together: Sequence[str] = (), **events: Callable[[], None],
+) -> None:  # fmt: skip
     """Show a component.
 
     Args:

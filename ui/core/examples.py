@@ -39,6 +39,7 @@ class Riddle:
 
     pronoun: str  # as in the sentences
     rule: str  # agreement rule of the target language
+    negation: str  # the word of the target language that negates the last act
     acts: tuple[Act, ...]
 
 
@@ -77,7 +78,7 @@ class Examples:
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
     riddles = {
-        code: Riddle(each["pronoun"], each["rule"], tuple(Act(*act) for act in each["acts"]))
+        code: Riddle(**{**each, "acts": tuple(Act(*act) for act in each["acts"])})
         for code, each in table.get("riddles", {}).items()
     }
     items = tuple(Example(*item) for item in table["items"])

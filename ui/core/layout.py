@@ -108,15 +108,10 @@ def draw_chart(
 
 
 def draw_map(
-    shown: Map,
-    key: str,
-    *,
-    max_height: int = 420,
-    selected: Selection | None = None,
-    on_choose: Callable[[Selection], None] | None = None,
-    on_pair: Callable[[], None] | None = None,
+    shown: Map, key: str, *, max_height: int = 420, selected: Selection | None = None,
+    on_choose: Callable[[Selection], None] | None = None, on_pair: Callable[[], None] | None = None,
     **layout: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Draw one attention map: in the lens if it fits, otherwise as a zoomable chart.
 
     Args:

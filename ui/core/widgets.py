@@ -47,11 +47,8 @@ def filled(key: str, value: object, take: Callable[[Any], object]) -> dict[str, 
 
 
 def bound(
-    param: Param[T],
-    key: str = "",
-    then: Callable[[], None] = lambda: None,
-    value: Any = None,
-) -> dict[str, Any]:
+    param: Param[T], key: str = "", then: Callable[[], None] = lambda: None, value: Any = None,
+) -> dict[str, Any]:  # fmt: skip
     """Bind a widget to a setting, and return its key and callback as arguments.
 
     Args:
@@ -81,14 +78,9 @@ def sets(param: Param[T], value: T | None) -> dict[str, Any]:
 
 
 def choose_one(
-    label: str,
-    param: Param[T],
-    options: Mapping[Any, str] | Sequence[Any],
-    where: DeltaGenerator | None = None,
-    *,
-    chosen: T | None = None,
-    **arguments: Any,
-) -> T:
+    label: str, param: Param[T], options: Mapping[Any, str] | Sequence[Any],
+    where: DeltaGenerator | None = None, *, chosen: T | None = None, **arguments: Any,
+) -> T:  # fmt: skip
     """Draw buttons that choose one option, and return the choice.
 
     Args:
@@ -107,14 +99,9 @@ def choose_one(
 
 
 def numbered(
-    page: str,
-    param: Param[int | None],
-    label: str,
-    names: Sequence[str],
-    chosen: int,
-    on_change: Callable[[], None] = lambda: None,
-    **arguments: Any,
-) -> None:
+    page: str, param: Param[int | None], label: str, names: Sequence[str], chosen: int,
+    on_change: Callable[[], None] = lambda: None, **arguments: Any,
+) -> None:  # fmt: skip
     """Draw a selectbox for a position that `param` counts from 1.
 
     Args:
@@ -136,15 +123,10 @@ def numbered(
 
 
 def layer_and_head(
-    page: str,
-    kind: str,
-    n_layers: int,
-    n_heads: int,
-    wheres: Sequence[DeltaGenerator | None] = (None, None),
-    over: str = "",
-    then: Callable[[], None] = lambda: None,
-    **arguments: Any,
-) -> Cell:
+    page: str, kind: str, n_layers: int, n_heads: int,
+    wheres: Sequence[DeltaGenerator | None] = (None, None), over: str = "",
+    then: Callable[[], None] = lambda: None, **arguments: Any,
+) -> Cell:  # fmt: skip
     """Draw selectboxes for a layer and a head, or their means, and return the choice.
 
     Args:
@@ -214,16 +196,9 @@ def draw_explanation(explanation: Explanation, *more: str) -> None:
 
 
 def raw_box(
-    where: DeltaGenerator,
-    label: str,
-    param: Param[Any],
-    raws: Sequence[str],
-    value: str,
-    *,
-    key: str,
-    named: Callable[[str], str],
-    help: str | None = None,
-) -> None:
+    where: DeltaGenerator, label: str, param: Param[Any], raws: Sequence[str], value: str, *,
+    key: str, named: Callable[[str], str], help: str | None = None,
+) -> None:  # fmt: skip
     """Draw a selectbox of a setting's raw values.
 
     Args:

@@ -177,13 +177,9 @@ def trace_for(view: View) -> Trace:
 
 
 def download_below(
-    place: DeltaGenerator,
-    view: View | None,
-    name: str,
-    function: Callable[..., Exhibit],
-    n_numbers: int = 0,
-    **choice: Any,
-) -> None:
+    place: DeltaGenerator, view: View | None, name: str, function: Callable[..., Exhibit],
+    n_numbers: int = 0, **choice: Any,
+) -> None:  # fmt: skip
     """Draw the popover of `figure_for(view, function, **choice)` at the right of a container.
 
     Args: name, n_numbers: as for `download_button`.

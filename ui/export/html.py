@@ -80,8 +80,8 @@ def to_html(exhibit: Exhibit) -> bytes:
         drawing = base64.b64encode(paper.to_svg(exhibit)).decode()
         body.append(f'<img alt="{title}" src="data:image/svg+xml;base64,{drawing}">')
     body.append(_numbers(exhibit))
-    if exhibit.snippet:
-        program = f"<pre><code>{escape(exhibit.snippet)}</code></pre>"
+    if exhibit.program:
+        program = f"<pre><code>{escape(exhibit.program)}</code></pre>"
         body.append(f"<details><summary>The program</summary>{program}</details>")
     body.append("<footer>Made with Headlight</footer>")
     if code:

@@ -15,14 +15,16 @@ from transformer.trace.records import Trace
 _FACTS = ("Translation", "Sentence", "Checkpoint", "Attention")
 
 _START = """import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
 {imports}
 
-# Run this in Headlight's folder, or set HEADLIGHT_CHECKPOINTS to the checkpoint folders.
-roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)
+# HEADLIGHT_CHECKPOINTS names other checkpoint folders.
+roots = ["checkpoints", str(Path(sys.prefix).parent / "checkpoints")]
+roots = os.environ.get("HEADLIGHT_CHECKPOINTS", os.pathsep.join(roots)).split(os.pathsep)
 
 
 def path_of(name):
@@ -126,12 +128,9 @@ def header(source: Source, *imports: str, traced: bool = True) -> str:
 
 
 def of_two(
-    sources: tuple[Source, Source],
-    names: tuple[str, str],
-    between: str = "",
-    *,
+    sources: tuple[Source, Source], names: tuple[str, str], between: str = "", *,
     traced: bool = True,
-) -> str:
+) -> str:  # fmt: skip
     """Return the lines that open two models as `model_NAME` and make their traces as `NAME`.
 
     Args: between: lines to append.

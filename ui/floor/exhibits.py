@@ -20,15 +20,9 @@ def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
 
 
 def feed_forward(
-    model: Translator,
-    trace: Trace,
-    stack: StackName = "decoder",
-    layer: int = 0,
-    position: int = 0,
-    *,
-    source: int = 0,
-    row: int = 0,
-) -> Exhibit:
+    model: Translator, trace: Trace, stack: StackName = "decoder", layer: int = 0,
+    position: int = 0, *, source: int = 0, row: int = 0,
+) -> Exhibit:  # fmt: skip
     """Return what a feed-forward network adds to a token, and its neurons, as a figure.
 
     Args:
@@ -81,15 +75,9 @@ def stream_name(stack: StackName) -> str:
 
 
 def residual_stream(
-    model: Translator,
-    trace: Trace,
-    stack: StackName = "decoder",
-    position: int = 0,
-    *,
-    layer: int = 0,
-    source: int = 0,
-    row: int = 0,
-) -> Exhibit:
+    model: Translator, trace: Trace, stack: StackName = "decoder", position: int = 0, *,
+    layer: int = 0, source: int = 0, row: int = 0,
+) -> Exhibit:  # fmt: skip
     """Return each block's share of a stack's stream, and the stream's length, as a figure.
 
     Args:

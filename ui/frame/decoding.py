@@ -147,8 +147,24 @@ def how_decoded(view: View, trace: Trace) -> str:
     return how
 
 
+def _changed_by_search(trace: Trace) -> int:
+    """Return the number of steps whose `log_probs` are the search's and differ from the model's."""
+    n_steps = 0
+    for t, (log_prob, tops) in enumerate(zip(trace.log_probs, trace.top_log_probs, strict=False)):
+        own = tops[trace.top_ids[t] == trace.predicted_ids[t]]
+        # A token outside the alternatives is less probable than all of them.
+        above = not len(own) and len(tops) and log_prob > tops.min()
+        n_steps += bool(above or (abs(log_prob - own) > 1e-4).any())
+    return n_steps
+
+
 def decoded_text(view: View, trace: Trace) -> str:
     """Describe score and decoding, with terms linked to the glossary."""
     score = "no score" if math.isnan(trace.score) else f"final score {signed(trace.score)} nats"
     text = f"{score} ({how_decoded(view, trace)})"
+    if n := _changed_by_search(trace):
+        text += (
+            f"; at {n} of {len(trace.log_probs)} steps the log-probability is the search's, after "
+            "its rules, and the alternatives are the model's"
+        )
     return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")

@@ -58,16 +58,9 @@ def arguments(place: HeadChoice, chosen: Chosen) -> dict[str, Any]:
 
 
 def inside_head(
-    model: Translator,
-    trace: Trace,
-    kind: AttentionKind = "cross",
-    layer: int = 0,
-    head: int = 0,
-    query: int = 0,
-    *,
-    key: int = 0,
-    divisor: float | None = None,
-) -> Exhibit:
+    model: Translator, trace: Trace, kind: AttentionKind = "cross", layer: int = 0, head: int = 0,
+    query: int = 0, *, key: int = 0, divisor: float | None = None,
+) -> Exhibit:  # fmt: skip
     """Return all stages of a query in a head as a figure; indices count from 0.
 
     Args:

@@ -1,1 +1,1 @@
-"""Roles of heads: a study of a model, its importance, and the sentences behind every number."""
+"""The Head roles page: roles, importance, and example sentences from a study."""

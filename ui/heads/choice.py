@@ -1,4 +1,4 @@
-"""The page's choices: a study, the table's contents, a head, and its query and key words."""
+"""The page's choices: study, table contents, head, and query and key terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.core.choice import Choice
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.work.studies import STUDY, Opened
 
-#: Maximum number of a visitor's own sentences, and their name among the studies.
+#: Maximum number of a visitor's own sentences, and the name of their study.
 MOST_OWN, OWN = 200, "own"
 
 _TERM = url_state.text(80)
@@ -20,10 +20,10 @@ _TERM = url_state.text(80)
 
 @dataclass(frozen=True)
 class HeadsChoice(Choice):
-    """The URL parameters; see `head_of` for the head.
+    """URL parameters; `head_of` returns the head.
 
-    `shows` is the name of a role or of a measure of importance; "" is each head's role. `source`
-    and `key` are a word, "tag:NOUN", or "" for any word.
+    `shows` names a role or an importance measure, or is "" for each head's role. `source` and `key`
+    are a word, "tag:NOUN", or "" for any word.
     """
 
     kind: Param[str] = KIND
@@ -37,20 +37,20 @@ class HeadsChoice(Choice):
 
 
 def term_of(raw: str) -> Term | None:
-    """Return one side of a question; None for any word."""
+    """Return one side of a query, or None for any word."""
     of, _, value = raw.partition(":")
-    named = next((kind for kind in OFS if kind == of and value), None)
-    return Term(named or "word", (value if named else raw).strip()) if raw.strip() else None
+    kind = next((kind for kind in OFS if kind == of and value), None)
+    return Term(kind or "word", (value if kind else raw).strip()) if raw.strip() else None
 
 
 def own_lines() -> tuple[str, ...]:
-    """Return the visitor's own sentences, the first `MOST_OWN`."""
+    """Return the visitor's own sentences, up to `MOST_OWN`."""
     lines = (line.strip() for line in url_state.get(HeadsChoice.own).splitlines())
     return tuple(line for line in lines if line)[:MOST_OWN]
 
 
 def head_of(opened: Opened, role: Role | None) -> Head:
-    """Return the stored head if the role is possible for it, else the role's clearest head."""
+    """Return the stored head if the role applies to it, otherwise the role's clearest head."""
     study = opened.study
     stored = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
     findings = (

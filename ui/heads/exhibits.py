@@ -1,4 +1,4 @@
-"""The figure of a role: how far every head lies above every control."""
+"""The figure of a role: each head's score minus the best control."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.export.programs import Source, start_of
 _RESOLVE = "from transformer.models.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
 _LOAD = """ref = resolve(path_of({name!r})).edited({edits!r})
-study = Study.load(next(each for each in studies_of(ref) if each.name == {folder!r}))
+study = Study.load(next(path for path in studies_of(ref) if path.name == {folder!r}))
 """
 _ROLE = """role = study.role({role!r})
 {kind} = study.grid(role, {kind!r}) - study.grid(role, {kind!r}, "bar")  # [layers, heads]
@@ -25,9 +25,9 @@ def name_of(role: Role) -> str:
 
 
 def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhibit:
-    """Return the scores of a role minus the best control as a figure, [layers, heads] by kind.
+    """Return scores in a role minus the best control as a figure, [layers, heads] by kind.
 
-    Args: folder: name of the study's folder.
+    Args: folder: name of the study folder.
     """
     panels: list[Panel] = []
     arrays: dict[str, Numbers] = {}
@@ -47,7 +47,7 @@ def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhib
     best = study.in_role(role)[0]
     return Exhibit(
         name_of(role), f"Heads in the role: {role.title}",
-        f"Share of trials in which a head does this, minus the best control. Best: "
+        "Share of trials in which a head follows the role, minus the best control. Best: "
         f"{best.head.off.place}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
         f"Measured on {study.read}.",
         tuple(panels), arrays, program, facts={"Checkpoint": study.checkpoint},

@@ -1,7 +1,7 @@
-"""Studies on this server: one at a time, and small ones of a visitor's own sentences.
+"""Studies on this server: one at a time, plus small studies of a visitor's own sentences.
 
-A study continues when its page is left. After a stop or a killed server, a new start resumes it.
-Studies need the rights to train and import: the result is written beside the checkpoint.
+A study continues after its page is left, and resumes after a stop or a killed server. Studies
+require the rights to train and import, since results are written in the checkpoint folder.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ JOBS: Register[ModelRef, Job[Path]] = Register()
 
 
 def refusal() -> str | None:
-    """Return why this session may not start a study, or None."""
+    """Return the reason why this session may not start a study, or None."""
     return public.job_refusal("Studying a model in the app") or import_access.refusal("study")
 
 
 def job_of(ref: ModelRef) -> Job[Path] | None:
-    """Return the study of a model, if it is the one in progress or the last one."""
+    """Return a model's study if it is in progress or was the last to run, otherwise None."""
     return JOBS.get(ref)
 
 
 def begin(ref: ModelRef) -> str | None:
-    """Start a study over the default corpus; return why it cannot start, or None."""
+    """Start a study over the default corpus; return a reason if it cannot start, or None."""
     try:
         if JOBS.begin(ref, lambda: start_alone(whole_study, ref, DEFAULT)) is not None:
             return None
@@ -53,9 +53,9 @@ def begin(ref: ModelRef) -> str | None:
 
 
 def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:
-    """Study sentences without annotation, with the quick measures of importance.
+    """Study unannotated sentences, with the fast importance measures.
 
-    Args: report: called with the steps done and their number; may raise to stop.
+    Args: report: called with (steps done, steps in all); may raise to stop.
     """
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / f"{OWN}.txt"
@@ -66,7 +66,7 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
         measures = [*importance(
             tracer, lines, wanted=("gradient", "removal", "sharpness"), report=report
         )]  # fmt: skip
-        about = {"sentences": len(lines), "text": "sentences of your own",
+        about = {"sentences": len(lines), "text": "of your own sentences",
                  "reliability": {name: value for name, _, value in measures}}  # fmt: skip
         result = replace(
             result, importance={name: grids for name, grids, _ in measures},

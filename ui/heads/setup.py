@@ -1,4 +1,4 @@
-"""The study on screen: a stored one, a visitor's own sentences, or the form for a new one."""
+"""The study on screen: stored, of a visitor's own sentences, or a form to start one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGUN = "headlight_study"
 
 
 def chosen_study(view: View) -> Opened | None:
-    """Return the study to show; run a study of the visitor's own sentences."""
+    """Return the chosen study, running it first for a visitor's own sentences."""
     lines = own_lines()
     if url_state.get(STUDY) == OWN and lines:
         get_tracer(view)
@@ -31,7 +31,7 @@ def chosen_study(view: View) -> Opened | None:
 
 
 def draw_choice(view: View, opened: Opened) -> None:
-    """Draw the choice of a study if there are several."""
+    """Draw the study selector if there are several."""
     names = [path.name for path in studies(view.entry.ref)] + [OWN] * bool(own_lines())
     if len(names) > 1:
         st.selectbox(
@@ -42,7 +42,7 @@ def draw_choice(view: View, opened: Opened) -> None:
 
 
 def draw_setup(view: View) -> None:
-    """Draw a notice that no study exists, with a button or command to make one."""
+    """Draw a notice that no study exists, with a button or command to start one."""
     st.info(
         f"The heads of **{plain(view.title)}** have not been studied yet. A study finds their "
         "roles: patterns that a head follows in sentence after sentence.",
@@ -88,18 +88,18 @@ def _draw_running(view: View) -> None:
         min(1.0, step / most) if most > 0 else 0.0,
         f"Studying: step {step:,} of {most:,}" if most > 0 else "Starting",
     )
-    own = st.session_state.get(_BEGUN) is job
-    if own:  # others see only its progress
+    is_own = st.session_state.get(_BEGUN) is job
+    if is_own:  # other visitors see only its progress
         st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
                   help="Progress is saved; Resume continues from there.")  # fmt: skip
 
 
 def draw_own() -> None:
-    """Draw the box for a visitor's own sentences."""
+    """Draw the form for a visitor's own sentences."""
     with st.expander("Study your own sentences", icon=":material/edit:"):
         st.caption(
-            f"One per line, up to {MOST_OWN}. Without syntax labels, only positional roles are "
-            "measured, such as the previous token, and two measures of importance."
+            f"One per line, up to {MOST_OWN}. Without syntax labels, a study measures only "
+            "positional roles, such as the previous token, and two kinds of importance."
         )
         fill("own_box", url_state.get(HeadsChoice.own))
         st.text_area("Sentences", key="own_box", max_chars=20_000, on_change=_take_own,

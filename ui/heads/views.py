@@ -1,4 +1,4 @@
-"""The table of heads' roles, one head's numbers and sentences, and questions about all."""
+"""The table of head roles, one head's scores and sentences, and sentence search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, st
 
 
 class Measure(NamedTuple):
-    """The texts of a measure of importance."""
+    """On-screen texts of an importance measure."""
 
     name: str
     about: str
@@ -52,13 +52,13 @@ class Measure(NamedTuple):
 
 MEASURES = {
     "gradient": Measure(
-        "slope of the loss", "Change of a token's loss as the head is scaled, |dL/dgate|."
+        "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "The log-probability that a token loses when only this head is removed."
+        "single removal", "The log-probability lost per token when only this head is removed."
     ),
     "bleu": Measure(
-        "BLEU lost", "The BLEU that greedy translations lose when only this head is removed.",
+        "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",
         "points", 1,
     ),
     "order": Measure(
@@ -66,19 +66,19 @@ MEASURES = {
         "", 0,
     ),
     "sharpness": Measure(
-        "sharpness", "The largest weight of a query, on average; not a measure of importance.", "",
+        "sharpness", "A query's largest weight, on average; not a measure of importance.", "",
     ),
 }  # fmt: skip
 
-#: Maximum number of other roles listed for a head, and of words shown around a pair.
+#: Maximum number of other roles listed for a head, and of words quoted around a pair.
 _MOST, _AROUND = 3, 2
-#: Rank correlation from which two measures agree, if its whole interval lies there.
+#: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw the choice of the table's contents, and of a head as an alternative to a click."""
-    shows = {"": "what each head does"}
+    """Draw selectors for the table's contents, and for a head as an alternative to clicking."""
+    shows = {"": "role of each head"}
     shows |= {name: f"importance: {MEASURES[name].name}" for name in opened.study.importance}
     shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
@@ -98,7 +98,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
 
 def offer(view: View, opened: Opened, role: Role) -> None:
-    """Draw the download of a role's scores, if a stored study has any."""
+    """Draw the download of a role's scores if a stored study has them."""
     if opened.name != OWN and opened.study.in_role(role):
         download_button(
             partial(role_exhibit, opened.study, role, source_of(view), opened.name),
@@ -107,7 +107,7 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw the summary and all heads, layers by heads; a click chooses one."""
+    """Draw the summary and the clickable table of heads, layers by heads."""
     study, read = opened.study, plain(opened.study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
@@ -119,13 +119,13 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         cells = {finding.head: _in_role(finding, most) for finding in findings}
         key = (
             "Left: how often the head looks at the right word. Right: percentage points above (+) "
-            "or below (−) the best simple rule. Coloured: above it."
+            "or below (−) the best simple rule. Coloured: above that rule."
         )
     else:
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
-            "Where each head looks, and how often. Coloured: its role. Grey: where it looks most, "
-            "but not clearly enough for a role."
+            "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
+            "target, but not clearly enough for a role."
         )
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
@@ -169,7 +169,7 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
 
 
 def about_table(opened: Opened, role: Role | None, measure: str) -> str:
-    """Return a summary of the table in one or two sentences of Markdown."""
+    """Return a one- or two-sentence Markdown summary of the table."""
     study = opened.study
     if measure:
         correlations = agreement_in_words(study.importance, about_importance(study))
@@ -187,20 +187,20 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     findings = study.in_role(role)
     if not findings:
         return f"Too few pairs to measure: {plain(role.title)}."
-    named = sum(finding.named for finding in findings)
+    n_named = sum(finding.named for finding in findings)
     lead = f"No head clearly beats *{best_rule(findings[0])}*"
-    if named:
-        lead = f"{count(named, 'head')} of {len(findings)}: clearly better than every simple rule"
+    if n_named:
+        lead = f"{count(n_named, 'head')} of {len(findings)}: clearly better than every simple rule"
     return f"**{lead}.** The best is {findings[0].head.off.place}, {plain(in_words(findings[0]))}"
 
 
 def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
-    """Draw a head's score in a role, beside simple rules, and the sentences behind it."""
+    """Draw a head's score in a role beside simple rules, and example sentences."""
     study = opened.study
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
     finding = study.finding(role, head)
     if finding is None:
-        st.markdown("There are too few pairs to measure this role here.")
+        st.markdown("This study has too few pairs to measure this role.")
         return
     words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
     others = ", ".join([
@@ -208,12 +208,12 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
     words.markdown(
-        f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
+        f"The head follows this role in **{percent(finding.score)}** of {finding.pairs:,} "
         f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}){again_in_words(study, finding)}. That is "
-        f"{'' if finding.named else 'not '}clearly above every other bar"
+        f"{percent(finding.high)}){again_in_words(study, finding)}. The score is "
+        f"{'' if finding.named else 'not '}clearly above every simple rule"
         f"{' on both texts' if finding.again_score >= 0 else ''}"
-        f"{': this is its role' if finding.named else ', so it does not count as a role'}."
+        f"{', so this is its role' if finding.named else ', so this is not its role'}."
         "  \n"
         f":gray[Nearest other roles: {others or 'none measured'}.]"
     )
@@ -221,17 +221,17 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     samples = examples(study, opened.pairs, role, head)
     misses = any(example.wanted not in (example.key, -1) for example in samples.failed)
-    right = ", and the right word is in *italics*" if misses else ""
+    right = " The right word is in *italics*." if misses else ""
     st.markdown(
-        "**Sentences behind it.** The word in **bold** looks at the `marked` one; its weight comes "
-        f"first{right}. Each sentence opens in Attention."
+        "**Example sentences.** The query word is in **bold** and the key word is `marked`, with "
+        f"the weight first.{right} Each sentence opens in Attention."
     )
-    titles = ("It does it", "It fails", "At random")
+    titles = ("Follows the role", "Does not", "At random")
     for column, title, some in zip(st.columns(3), titles, samples[1:], strict=True):
         is_random = title == titles[2]
         column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
         if not some:
-            column.caption("None in the stored sentences.")
+            column.caption("No stored sentence.")
         lines = column.container(gap=None, key=f"looks_{title}")
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
@@ -239,7 +239,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
 
 
 def again_in_words(study: Study, finding: Finding) -> str:
-    """Return the score on the second text, if it was measured there."""
+    """Return the score on the second text, or "" if there is none."""
     if math.isnan(finding.again_score):
         return ""
     return f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
@@ -259,14 +259,14 @@ def _offer(
 
 
 def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, around: int) -> str:
-    """Return the words of a look and those around them, marked, as Markdown."""
+    """Return a look's words, marked, with their neighbours, as Markdown."""
     queries, keys = sentence.queries(kind), sentence.keys(kind)
-    wanted = look.wanted if isinstance(look, Example) else look.key
-    asks, seen = {"query": look.query}, {"wanted": wanted, "key": look.key}
+    target = look.wanted if isinstance(look, Example) else look.key
+    query_places, key_places = {"query": look.query}, {"target": target, "key": look.key}
     if queries is keys and look.key >= 0:
-        return _around(queries, asks | seen, around)
-    other = _around(keys, seen, around) if look.key >= 0 else "`start or end mark`"
-    return f"{_around(queries, asks, around)} → {other}"
+        return _around(queries, query_places | key_places, around)
+    key = _around(keys, key_places, around) if look.key >= 0 else "`start or end mark`"
+    return f"{_around(queries, query_places, around)} → {key}"
 
 
 def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str:
@@ -275,7 +275,7 @@ def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str
         if min(abs(at - place) for place in places.values() if place >= 0) > around // 2:
             continue
         text = code(word, 24) if at == places.get("key") else plain(shorten(word, 24))
-        for name, mark in (("wanted", "*"), ("query", "**")):
+        for name, mark in (("target", "*"), ("query", "**")):
             if at == places.get(name) and (name == "query" or at != places["key"]):
                 text = f"{mark}{text}{mark}"
         parts += ["…"] * (at != last + 1) + [text]
@@ -284,7 +284,7 @@ def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str
 
 
 def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> None:
-    """Open Attention on a pair: its sentence, translation and head, with both words marked."""
+    """Open Attention on a sentence, its translation and a head, with both words marked."""
     target = " ".join(sentence.target)
     values = {
         "sentence": sentence.text, "kind": head.kind, "layer": str(head.layer + 1),
@@ -302,32 +302,32 @@ def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> N
 
 
 def draw_where(view: View, opened: Opened, head: Head) -> None:
-    """Draw the form "sentences where this head looks from X to Y", and its results."""
+    """Draw the search for sentences in which the head looks from one term to another."""
     tokenizer = getattr(load(view.request), "tokenizer", None)
     index = opened.where(lambda word: tokenizer.tokenize(word).pieces if tokenizer else ())
-    named: dict[Of, str] = {"tag": "part of speech", "relation": "relation"}
+    kinds: dict[Of, str] = {"tag": "part of speech", "relation": "relation"}
 
     def label_of(raw: str) -> str:
         term = term_of(raw)
-        return f"{term.value} ({named.get(term.of, term.of)})" if term else "any word"
+        return f"{term.value} ({kinds.get(term.of, term.of)})" if term else "any word"
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         for param, label in ((HeadsChoice.source, "Looks from"), (HeadsChoice.key, "to")):
             keys, stored = param is HeadsChoice.key, url_state.get(param)
-            options = ["", *(f"{of}:{value}" for of in named
+            options = ["", *(f"{of}:{value}" for of in kinds
                              for value in index.values(head.kind, of, keys=keys))]  # fmt: skip
             st.selectbox(
                 label, [*options, *{stored}.difference(options)], width=300, format_func=label_of,
                 accept_new_options=True,
-                help="Choose a part of speech or a relation, or type a word. To match one of the "
-                "model's tokens, put `token:` before it, as in `token:ing`.",
+                help="Choose a part of speech or a relation, or type a word. Put `token:` before "
+                "a model token, as in `token:ing`.",
                 **bound(param, key=f"{param.name}_box"),
             )  # fmt: skip
     chosen = HeadsChoice.read()
     answer = index(head, term_of(chosen.source), term_of(chosen.key))
     st.caption(
-        f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} of "
-        f"{len(opened.study.sentences):,} stored ones, largest weights first:"
+        f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} out of "
+        f"{len(opened.study.sentences):,} stored sentences, largest weights first:"
     )
     lines = st.container(gap=None, key="looks_where")
     for at, look in enumerate(answer.looks):
@@ -335,16 +335,13 @@ def draw_where(view: View, opened: Opened, head: Head) -> None:
 
 
 def about_importance(study: Study) -> Mapping[str, Any]:
-    """Return a study's notes on its measures of importance."""
+    """Return a study's notes on importance."""
     about: Mapping[str, Any] = study.notes.get("importance", {})
     return about
 
 
 def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    """Return the rank correlations of all measures in a sentence of Markdown.
-
-    Args: about: see `about_importance`.
-    """
+    """Return a Markdown sentence about rank correlations; `about` is from `about_importance`."""
     pairs: dict[bool, list[str]] = {True: [], False: []}
     verdicts = {True: set[str](), False: set[str]()}
     for pair, (r, low, high, corrected) in agreement(
@@ -353,8 +350,8 @@ def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) ->
         if not math.isnan(r):
             is_real = "sharpness" not in pair
             names = " and ".join(MEASURES[name].name for name in pair if name != "sharpness")
-            clean = "" if math.isnan(corrected) else f"; without noise {signed(corrected)}"
-            pairs[is_real].append(f"{names} {signed(r)} ({signed(low)} to {signed(high)}{clean})")
+            without = "" if math.isnan(corrected) else f"; noise-corrected {signed(corrected)}"
+            pairs[is_real].append(f"{names} {signed(r)} ({signed(low)} to {signed(high)}{without})")
             verdicts[is_real].add("yes" if low >= AGREE else "no" if high < AGREE else "open")
     agree, follow = (
         no if "no" in verdict else maybe if "open" in verdict else yes
@@ -372,17 +369,17 @@ def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) ->
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:
-    """Draw a role's score through training, at the moments studied on the same text."""
+    """Draw a role's score during training, from snapshots studied on the same text."""
     ref = view.entry.ref.edited("")
     lines: dict[str, list[tuple[int, float]]] = {"score": [], "best rule": []}
-    for moment in readable_history(ref.folder).snapshots:
-        at = ref.after(moment.updates)
+    for snapshot in readable_history(ref.folder).snapshots:
+        at = ref.after(snapshot.updates)
         for other in filter(None, (study_of(at, path.name) for path in studies(at))):
             same = other.study.corpus_digest == opened.study.corpus_digest
             there = other.study.role(role.name)
             if same and there and (finding := other.study.finding(there, head)):
-                lines["score"].append((moment.updates, finding.score))
-                lines["best rule"].append((moment.updates, finding.bar))
+                lines["score"].append((snapshot.updates, finding.score))
+                lines["best rule"].append((snapshot.updates, finding.bar))
                 break
     if len(lines["score"]) > 1:
         (first, before), *_, (last, after) = lines["score"]

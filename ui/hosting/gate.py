@@ -21,7 +21,7 @@ from ui.core.public import Pace, is_public
 from ui.hosting.headers import headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
-from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, serve_websockets_by
+from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, TRANSLATED, serve_websockets_by
 
 #: Path of the readiness check for load balancers, below the app's base path.
 READY = "_headlight/ready"
@@ -171,9 +171,9 @@ def _pages(path: str, scope: Scope, receive: Receive, send: Send) -> Send:
         headers = MutableHeaders(scope=start)
         packed = headers.get("content-encoding") == "gzip"
         page = gzip.decompress(body) if packed else bytes(body)
-        if depth:
-            base = _BASE.format(depth=depth, known=KNOWN_BASE).encode()
-            page = page.replace(b"<head>", b"<head>" + base, 1)
+        first = _BASE.format(depth=depth, known=KNOWN_BASE) if depth else ""
+        first += f"<script>{TRANSLATED}</script>"
+        page = page.replace(b"<head>", b"<head>" + first.encode(), 1)
         for name in ("content-encoding", "etag", "last-modified"):  # of Streamlit's file
             del headers[name]
         headers["content-security-policy"] = policy_of(page)

@@ -30,14 +30,9 @@ def drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) 
 
 
 def parse(
-    model: Translator,
-    trace: Trace,
-    words: tuple[str, ...],
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    node: int = 0,
-) -> Exhibit:
+    model: Translator, trace: Trace, words: tuple[str, ...], layer: int | None = None,
+    head: int | None = None, *, node: int = 0,
+) -> Exhibit:  # fmt: skip
     """Return the cross-attention of every bracket and tag of a tree on the words, as a figure.
 
     Args:

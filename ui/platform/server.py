@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -17,8 +18,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 __all__ = [
-    "CLOSED", "COUNTERS", "KNOWN_BASE", "STREAM", "Connection", "DecodeError", "contact_no_server",
-    "kind_of", "message_to_open_again", "serve_websockets_by", "widgets_in",
+    "CLOSED", "COUNTERS", "KNOWN_BASE", "STREAM", "TRANSLATED", "Connection", "DecodeError",
+    "contact_no_server", "kind_of", "message_to_open_again", "serve_websockets_by", "widgets_in",
 ]  # fmt: skip
 
 #: Endpoint of the app's websocket.
@@ -34,6 +35,9 @@ COUNTERS = "_stcore/metrics"
 KNOWN_BASE = """
   const known = { BACKEND_BASE_URL: `${location.origin}/${base}` };
   window.__streamlit = { ...window.__streamlit, ...known };"""
+
+#: JavaScript that keeps React and a browser's translator apart.
+TRANSLATED = (Path(__file__).parent / "translated.js").read_text("utf-8")
 
 #: Send buffer in bytes, which Linux doubles; its default holds megabytes for a browser that does
 #: not read.

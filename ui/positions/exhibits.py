@@ -55,13 +55,9 @@ def positions(n: int, d_model: int, layout: PositionLayout = "interleaved") -> E
 
 
 def position_curves(
-    n: int,
-    d_model: int,
-    dimensions: Sequence[int],
-    layout: PositionLayout = "interleaved",
-    *,
+    n: int, d_model: int, dimensions: Sequence[int], layout: PositionLayout = "interleaved", *,
     labels: Sequence[str] = (),
-) -> Exhibit:
+) -> Exhibit:  # fmt: skip
     """Return dimensions of the encoding, dimension 0 by default, as curves over `n` positions."""
     chosen = list(dimensions) or [0]
     values = encoding(n, d_model, layout)[:, chosen]
@@ -76,12 +72,9 @@ def position_curves(
 
 
 def position_products(
-    n: int,
-    d_model: int,
-    starts: Sequence[int],
-    n_offsets: int,
+    n: int, d_model: int, starts: Sequence[int], n_offsets: int,
     layout: PositionLayout = "interleaved",
-) -> Exhibit:
+) -> Exhibit:  # fmt: skip
     """Return PE times its transpose, and dot products by offset from `starts`, as a figure."""
     table = encoding(n, d_model, layout)
     by_offset = position_vectors.offset_products(starts, n_offsets, d_model)

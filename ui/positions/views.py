@@ -61,15 +61,9 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
 
 
 def draw_positions(
-    place: DeltaGenerator,
-    table: Floats,
-    key: str,
-    alt: str,
-    *,
-    height: int = 300,
-    trained: int | None = None,
-    limit: float | None = None,
-) -> None:
+    place: DeltaGenerator, table: Floats, key: str, alt: str, *, height: int = 300,
+    trained: int | None = None, limit: float | None = None,
+) -> None:  # fmt: skip
     """Draw a table of positions, [n, d_model].
 
     Args:

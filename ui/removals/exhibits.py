@@ -100,12 +100,9 @@ def text_of_pruning(
 
 
 def pruning(
-    model: Translator,
-    trace: Trace,
-    languages: tuple[str, str] | None = None,
-    heads: int | None = None,
-    unseen: tuple[str, str] | None = None,
-) -> Exhibit:
+    model: Translator, trace: Trace, languages: tuple[str, str] | None = None,
+    heads: int | None = None, unseen: tuple[str, str] | None = None,
+) -> Exhibit:  # fmt: skip
     """Return what is left of a translator as its heads go, the least harmful first, as a figure.
 
     Args:

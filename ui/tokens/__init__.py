@@ -1,1 +1,1 @@
-"""The Tokens page: pieces of a text, the vocabulary, and embeddings."""
+"""The Tokens page: a text's pieces, the vocabulary, and embeddings."""

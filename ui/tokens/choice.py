@@ -1,4 +1,4 @@
-"""The Tokens page's choices, all of them in its link, and what is computed for them."""
+"""The Tokens page's choices and the computations that depend on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIDES = ("source", "translation")
 
 @dataclass(frozen=True)
 class TokensChoice(Choice):
-    """The URL parameters; `token` is the id of the selected token, None for `default_token`."""
+    """URL parameters; `token` is the selected id, or None for the default in `token_now`."""
 
     side: Param[str] = Param("tokens_of", url_state.one_of(SIDES), "source")
     token: Param[int | None] = Param("token", url_state.whole(0, 9_999_999), None, of="model")
@@ -36,38 +36,34 @@ class TokensChoice(Choice):
 
     @classmethod
     def enter(cls, view: View) -> None:
-        """Forget choices that belonged to another sentence or vocabulary."""
+        """Forget choices made for another sentence or vocabulary."""
         now = cls.read()
         text = view.checkpoint, view.sentence, now.side, now.dropout, now.cut_seed
         url_state.settle(text=text)
 
 
 def side_now() -> TextSide:
-    """Return the chosen text."""
+    """Return the chosen side."""
     return "source" if url_state.get(TokensChoice.side) == "source" else "translation"
 
 
 def token_now(reading: Reading, vocab_size: int) -> int:
-    """Return the selected token, else the first of the longest pieces in the vocabulary."""
+    """Return the selected token id, by default the longest piece in the text."""
     chosen = url_state.get(TokensChoice.token)
     if chosen is not None and chosen < vocab_size:
         return chosen
-    known = [
-        position
-        for position in range(len(reading.ids))
-        if position not in reading.special and position not in reading.unknown
-    ]
-    position = max(known, key=lambda at: piece_length(reading.pieces[at]), default=0)
-    return reading.ids[position]
+    ordinary = set(range(len(reading.ids))).difference(reading.special, reading.unknown)
+    longest = max(sorted(ordinary), key=lambda at: piece_length(reading.pieces[at]), default=0)
+    return reading.ids[longest]
 
 
 def get_reading(view: View, side: TextSide) -> Reading:
-    """Return one side's text in pieces, of a model whose vocabulary is available."""
+    """Return one side's text in pieces, for a model with an available vocabulary."""
     return computed(view, reading_of(view, side))
 
 
 def reading_of(view: View, side: TextSide) -> Computation[Reading]:
-    """Return the computation of `get_reading`."""
+    """Return the computation for `get_reading`."""
     typed = view.request.sentence
     return Computation(
         "reading", side, lambda model, trace: views.read_side(model, trace, side, typed)
@@ -75,12 +71,12 @@ def reading_of(view: View, side: TextSide) -> Computation[Reading]:
 
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
-    """Return the kind of every piece in a side's vocabulary."""
+    """Return the kind of each piece in a side's vocabulary."""
     return once(("kinds", view.entry.ref, side), lambda: views.kinds_of(tokenizer))
 
 
 def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[Segmentation, ...]]:
-    """Return the computation of a text's segmentations, by the settings."""
+    """Return the computation of a text's segmentations under current settings."""
     dropout, seed = url_state.get(TokensChoice.dropout), url_state.get(TokensChoice.cut_seed)
     text = reading.typed
     return Computation(
@@ -97,7 +93,7 @@ def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, 
 
 
 def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
-    """Return the computation of one side's embeddings in a plane."""
+    """Return the computation of one side's embedding plane."""
     return Computation(
         "plane", (side, n_background),
         lambda model, trace: views.plane_of(model, trace, side, n_background),

@@ -1,4 +1,4 @@
-"""The figures of the Tokens page."""
+"""Figures of the Tokens page."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from ui.tokens.views import (
 
 
 def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: int = -1) -> Exhibit:
-    """Return one side of a sentence in pieces as a figure; the piece `token` is marked."""
+    """Return one side's text in pieces as a figure, with piece `token` marked."""
     reading, tokenizer = read_side(model, trace, side, trace.source), tokenizer_of(model, side)
-    made = _listed(reading, trace)
+    listed = _listed(reading, trace)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     label = f"The {side} in pieces"
-    shown = pieces_component(
+    component = pieces_component(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
     )
-    parts, caption = made.parts, made.caption
+    parts, caption = listed.parts, listed.caption
     if tokenizer.kind == "unigram":
-        caption = "Every piece with its id and its log-probability in nats."
+        caption = "Each piece with its id and its log-probability in nats."
         names, lines = numbered(reading.pieces), {"log-probability": scores}
         parts += (Series("log-probability", names, lines, "piece", "nats", "bar"),)
     return replace(
-        made, parts=parts, caption=caption, arrays={**made.arrays, "scores": scores},
-        offline=shown.offline(),
+        listed, parts=parts, caption=caption, arrays={**listed.arrays, "scores": scores},
+        offline=component.offline(),
     )  # fmt: skip
 
 
 def traced_pieces(trace: Trace, side: TextSide = "source") -> Exhibit:
-    """Return one side of a trace in pieces, for a model whose vocabulary is not available."""
+    """Return one side of a trace in pieces, for a model without an available vocabulary."""
     return _listed(read_trace(trace, side), trace)
 
 
@@ -59,27 +59,26 @@ def _listed(reading: Reading, trace: Trace) -> Exhibit:
         name=f"{reading.side}-pieces",
         title=f"The {reading.side} in pieces",
         facts=facts_of(trace),
-        caption="Every piece with its id.",
+        caption="Each piece with its id.",
         parts=(Series("pieces", names, {"id": ids}, "piece", "id", "bar"),),
         arrays={"pieces": np.array(reading.pieces), "ids": ids},
     )
 
 
 def vocabulary(model: Translator, side: TextSide = "source") -> Exhibit:
-    """Return the lengths of all pieces in a vocabulary as a figure."""
+    """Return piece lengths in a vocabulary as a figure."""
     tokenizer = tokenizer_of(model, side)
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
-    longest = max((length for each in counts.values() for length in each), default=0)
-    lengths = np.arange(longest + 1)
+    longest = max((length for by_length in counts.values() for length in by_length), default=0)
     lines = {
-        kind: np.array([each.get(int(length), 0) for length in lengths])
-        for kind, each in counts.items()
+        kind: np.array([by_length.get(length, 0) for length in range(longest + 1)])
+        for kind, by_length in counts.items()
     }
     return Exhibit(
         name="vocabulary-lengths",
         title="Pieces of the vocabulary by length",
-        caption="Characters, without the mark of a word's start; no special or byte pieces.",
-        parts=(Series("pieces", lengths, lines, "characters", "pieces", "bar"),),
+        caption="In characters, without the word-start mark; no special or byte pieces.",
+        parts=(Series("pieces", np.arange(longest + 1), lines, "characters", "pieces", "bar"),),
         arrays={"pieces": np.array(tokenizer.pieces), "scores": np.array(tokenizer.scores)},
     )
 
@@ -87,56 +86,54 @@ def vocabulary(model: Translator, side: TextSide = "source") -> Exhibit:
 def neighbours(
     model: Translator, token: int, count: int = 10, side: TextSide = "source"
 ) -> Exhibit:
-    """Return the nearest neighbours of a token in every embedding matrix as a figure.
+    """Return a token's nearest neighbours in each embedding matrix as a figure.
 
-    Args: token: its id.  count: neighbours in each matrix.
+    Args: token: its id.  count: number of neighbours in each matrix.
     """
-    found, names = near(model, token, count, side), tokenizer_of(model, side).pieces
+    by_use, names = near(model, token, count, side), tokenizer_of(model, side).pieces
     arrays: dict[str, Any] = {}
-    for number, nearest in enumerate(found.values(), start=1):
+    for number, nearest in enumerate(by_use.values(), start=1):
         arrays[f"ids_{number}"], arrays[f"cosines_{number}"] = nearest.ids, nearest.cosines
     return Exhibit(
         name=f"neighbours-of-{token}",
-        title=f"Nearest tokens of {names[token]} (number {token})",
+        title=f"Nearest tokens to {names[token]} (id {token})",
         caption=COSINE_RULE,
         parts=tuple(
             Series(
                 f"{use} embedding", tuple(f"{names[i]} {i}" for i in nearest.ids),
                 {"cosine": nearest.cosines}, "token", "cosine", "bar",
             )
-            for use, nearest in found.items() if len(nearest.ids)
+            for use, nearest in by_use.items() if len(nearest.ids)
         ),
         arrays=arrays,
     )  # fmt: skip
 
 
 def embeddings(model: Translator, trace: Trace, side: TextSide = "source") -> Exhibit:
-    """Return a sentence's embeddings in the plane of their principal axes as a figure."""
-    found = plane_of(model, trace, side, 0)
-    nothing = np.full(len(found.tokens), np.nan, dtype=np.float32)
+    """Return a sentence's embeddings in their principal plane as a figure."""
+    plane = plane_of(model, trace, side, 0)
+    nothing = np.full(len(plane.tokens), np.nan, dtype=np.float32)
     part = Series(
         "principal axes 1 and 2",
-        np.concatenate([found.content[:, 0], found.entering[:, 0]]),
+        np.concatenate([plane.content[:, 0], plane.entering[:, 0]]),
         {
-            "embedding": np.concatenate([found.content[:, 1], nothing]),
-            "with position": np.concatenate([nothing, found.entering[:, 1]]),
+            "embedding": np.concatenate([plane.content[:, 1], nothing]),
+            "with position": np.concatenate([nothing, plane.entering[:, 1]]),
         },
-        f"principal axis 1: {found.axes.shares[0]:.0%} of the variance",
-        f"principal axis 2: {found.axes.shares[1]:.0%} of the variance",
+        f"principal axis 1: {plane.axes.shares[0]:.0%} of the variance",
+        f"principal axis 2: {plane.axes.shares[1]:.0%} of the variance",
         "point",
     )
     return Exhibit(
         name=f"{side}-embeddings-in-a-plane",
         title=f"Embeddings of the {side}, without and with positions",
         facts=facts_of(trace),
-        caption="Principal axes of the embeddings times the square root of d_model, and of the "
-        f"same with positions added; they hold {found.axes.shares.sum():.1%} of the variance. "
-        f"Points are in the order of the tokens. {found.note}".rstrip(),
+        caption="Principal axes of the embeddings times the square root of d_model, without and "
+        f"with positions; they explain {plane.axes.shares.sum():.1%} of the variance. Points are "
+        f"in token order. {plane.note}".rstrip(),
         parts=(part,),
         arrays={
-            "tokens": np.array(found.tokens),
-            "content": found.content,
-            "entering": found.entering,
-            "shares": found.axes.shares,
+            "tokens": np.array(plane.tokens), "content": plane.content,
+            "entering": plane.entering, "shares": plane.axes.shares,
         },
-    )
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Parts of the Tokens page: the text in pieces, other segmentations, and the vocabulary."""
+"""Sections of the Tokens page: pieces, other segmentations, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -29,13 +29,7 @@ from ui.tokens import words
 from ui.tokens.choice import TokensChoice, get_kinds, get_reading, other_cuts_of, side_now
 from ui.tokens.exhibits import pieces as in_pieces
 from ui.tokens.exhibits import traced_pieces, vocabulary
-from ui.tokens.views import (
-    Reading,
-    cuts_shown,
-    pieces_shown,
-    read_trace,
-    tokenizer_of,
-)
+from ui.tokens.views import Reading, cuts_shown, pieces_shown, read_trace, tokenizer_of
 from ui.work.desk import computed, drawn, get_tracer
 from ui.work.results import Computation
 
@@ -53,7 +47,7 @@ def draw_texts(where: DeltaGenerator) -> None:
 def draw_sentence(
     side: Side, reading: Reading, tokenizer: Tokenizer | None, token: int, label: str
 ) -> None:
-    """Draw the text in pieces, `token` outlined; a click selects one. `label` is read aloud."""
+    """Draw the text as clickable pieces, with `token` outlined; `label` is for screen readers."""
     param = side.own(TokensChoice.token)
     pieces = pieces_component(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
@@ -83,31 +77,30 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         show(shown, key="cuts", on_choose=lambda at: url_state.put(TokensChoice.cut, at + 1))
         if chosen > 0 and reading.side == "source":
             ids, beam, alpha = [cuts[0].ids, cuts[chosen].ids], view.beam_size, view.alpha
-            wanted: Computation[Any] = Computation(
+            work: Computation[Any] = Computation(
                 "recut", tuple(ids), lambda model, trace: model.translate(ids, beam, alpha)
             )
-            found = computed(view, wanted)
-            for label, each in (("From split 1", found[0]), (f"From split {chosen + 1}", found[1])):
-                log_prob = linked(f"log p {signed(sum(each.log_probs), 2)}", "log p")
-                st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")
+            for number, translation in zip((1, chosen + 1), computed(view, work), strict=True):
+                log_prob = linked(f"log p {signed(sum(translation.log_probs), 2)}", "log p")
+                st.markdown(f"From split {number}: **{plain(translation.text)}** · {log_prob}")
 
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """Draw the vocabulary: a searchable list, and the lengths of its pieces."""
+    """Draw the vocabulary as a searchable list, and its piece lengths."""
     kinds, pieces = get_kinds(view, tokenizer, side), tokenizer.pieces
-    wanted = url_state.get(TokensChoice.find)
+    query = url_state.get(TokensChoice.find)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))
     left, right = place.columns([5, 4], gap="medium")
     left.text_input("Find", placeholder="text or number", max_chars=100, **bound(TokensChoice.find))
-    found = find(pieces, wanted)
-    listed = found[:_MOST_ROWS]
+    matches = find(pieces, query)
+    listed = matches[:_MOST_ROWS]
     table = {
         "id": listed,
         "piece": [plain_token(pieces[i], 40) for i in listed],
         "length": [piece_length(pieces[i]) for i in listed],
         _SCORES[tokenizer.kind]: [round(tokenizer.scores[i], 3) for i in listed],
     }
-    key = f"vocabulary_{view.checkpoint}_{wanted}"
+    key = f"vocabulary_{view.checkpoint}_{query}"
 
     def choose() -> None:
         rows = st.session_state[key].selection.rows
@@ -117,18 +110,17 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     left.dataframe(
         table, hide_index=True, height=215, key=key, on_select=choose, selection_mode="single-row"
     )
-    shown = f", the first {_MOST_ROWS} of them listed" if len(found) > _MOST_ROWS else ""
-    of = "; log p in nats" if _SCORES[tokenizer.kind] == "log p" else ""
-    said = f"{len(found):,} of {len(pieces):,} pieces{shown}{of}"
-    left.caption(linked(said, "log p", "nats"))
-    alt = "Number of pieces of each length, at the start of a word and inside one."
+    cut = f", the first {_MOST_ROWS} listed" if len(matches) > _MOST_ROWS else ""
+    unit = "; log p in nats" if _SCORES[tokenizer.kind] == "log p" else ""
+    left.caption(linked(f"{len(matches):,} of {len(pieces):,} pieces{cut}{unit}", "log p", "nats"))
+    alt = "Number of word-initial and word-internal pieces by length."
     chart = drawn(length_bars, length_counts(pieces, kinds), current_theme())
     draw_chart(chart, alt, right)
     download_below(place, view, "vocabulary-lengths", vocabulary, side=side)
 
 
 def reading_of_side(side: Side) -> tuple[Reading, Tokenizer | None]:
-    """Return a side's text in pieces and its tokenizer; of a foreign model, what its trace says."""
+    """Return a side's text in pieces and its tokenizer; from the trace for a foreign model."""
     text, model = side_now(), get_tracer(side.view)
     if isinstance(model, Translator):
         return get_reading(side.view, text), tokenizer_of(model, text)
@@ -136,7 +128,7 @@ def reading_of_side(side: Side) -> tuple[Reading, Tokenizer | None]:
 
 
 def draw_pieces(side: Side) -> None:
-    """Draw the pieces of one side of Compare."""
+    """Draw one side's pieces in Compare."""
     reading, tokenizer = reading_of_side(side)
     n, token = count(reading.n_pieces, "piece"), url_state.get(side.own(TokensChoice.token))
     st.markdown(f"{side.lead}{n} for {count(reading.n_words, 'word')}")
@@ -145,19 +137,19 @@ def draw_pieces(side: Side) -> None:
 
 
 def pieces_settings(side: Side) -> Changes:
-    """Return the settings of a link to the pieces of one side."""
+    """Return settings for a link to one side's pieces."""
     token = side.own(TokensChoice.token)
     return {TokensChoice.side: side_now(), TokensChoice.token: url_state.get(token)}
 
 
 def pieces_figure(view: View, text: TextSide) -> Exhibit:
-    """Return the figure of one side; needs no session."""
+    """Return one side's figure; it needs no session."""
     if view.kind == "checkpoint":
         return figure_for(view, in_pieces, side=text, token=-2)
     return figure_for(view, traced_pieces, side=text)
 
 
 def lacks_text(side: Side) -> str | None:
-    """Return why a side has no pieces, or None."""
+    """Return the reason why a side has no pieces, or None."""
     text = side_now()
     return None if read_trace(side.trace, text).pieces else f"This model has no {text}."

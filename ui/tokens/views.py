@@ -1,4 +1,4 @@
-"""Data of the Tokens page: a text's pieces, other segmentations, and embeddings."""
+"""Data for the Tokens page: pieces, other segmentations, and embeddings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ui.components.cut import Cut, Mark, Piece
 #: Maximum number of segmentations listed.
 MOST_CUTS = 6
 
-#: Differing stretches and normalised spellings beyond these numbers are only counted.
+#: Maximum numbers of differing spans and normalised spellings listed; the rest are counted.
 _MOST_STRETCHES, _MOST_CHANGES = 10, 8
 
 
@@ -38,35 +38,32 @@ _MOST_STRETCHES, _MOST_CHANGES = 10, 8
 class Reading:
     """One side's text as the model reads it."""
 
-    side: TextSide  # "source" or "translation"
-    typed: str  # the text
-    normal: str  # after normalisation, with `▁` for spaces
-    #: pieces, ids: `</s>` included
-    pieces: tuple[str, ...]
-    ids: tuple[int, ...]
-    texts: tuple[str, ...]  # the text of each piece; "" for special ones
-    #: unknown, special: positions
-    unknown: tuple[int, ...]
-    special: tuple[int, ...]
-    #: (before, after) of each replacement by normalisation, once
-    changed: tuple[tuple[str, str], ...]
-    more_changes: int  # number of further ones
-    own_cut: bool  # whether the tokenizer itself would split the text like this
+    side: TextSide
+    typed: str  # original text
+    normal: str  # normalised text, with `▁` for spaces
+    pieces: tuple[str, ...]  # including `</s>`
+    ids: tuple[int, ...]  # including `</s>`
+    texts: tuple[str, ...]  # text of each piece; "" for special tokens
+    unknown: tuple[int, ...]  # positions
+    special: tuple[int, ...]  # positions
+    changed: tuple[tuple[str, str], ...]  # unique (before, after) replacements
+    more_changes: int  # number of replacements beyond `changed`
+    own_cut: bool  # whether the tokenizer would split the text in this way
 
     @cached_property
     def words(self) -> tuple[int, ...]:
-        """The number of each piece's word; special tokens are words of their own."""
+        """Word index of each piece; special tokens are separate words."""
         groups = enumerate(word_groups(self.pieces, self.special))
         return tuple(number for number, group in groups for _ in group)
 
     @property
     def n_pieces(self) -> int:
-        """The number of pieces, without special tokens."""
+        """Number of pieces, excluding special tokens."""
         return len(self.pieces) - len(self.special)
 
     @property
     def n_words(self) -> int:
-        """The number of words between spaces."""
+        """Number of words, excluding special tokens."""
         return len({self.words[i] for i in range(len(self.words)) if i not in self.special})
 
 
@@ -75,37 +72,35 @@ class Segmentation:
     """One way to split the text."""
 
     ids: tuple[int, ...]  # without `</s>`
-    texts: tuple[str, ...]  # the text of each piece
-    log_prob: float | None = None  # in nats, None if the vocabulary has no probabilities
-    share: float | None = None  # of the total probability of all segmentations, 0 to 1
+    texts: tuple[str, ...]  # text of each piece
+    log_prob: float | None = None  # in nats; None if the vocabulary has no probabilities
+    share: float | None = None  # share of the probability of all segmentations, 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The vectors that enter a stack, in the plane in which they vary most."""
+    """A stack's input vectors in their principal plane."""
 
     content: Floats  # [n, 2], embeddings times `scale`
     entering: Floats  # [n, 2], with positions added
-    axes: Axes  # fitted on both together
-    #: tokens, ids: [n]
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    scale: float  # what the model multiplies embeddings by
-    #: content_norm, position_norm: mean lengths of embeddings and position vectors
-    content_norm: float
-    position_norm: float
+    axes: Axes  # fitted to both
+    tokens: tuple[str, ...]  # [n]
+    ids: tuple[int, ...]  # [n]
+    scale: float  # factor on embeddings
+    content_norm: float  # mean length of embeddings
+    position_norm: float  # mean length of position vectors
     background: Floats  # [m, 2], embeddings of other pieces, times `scale`
     background_ids: tuple[int, ...]  # [m]
-    note: str = ""  # a sentence on positions that are a stored table, else ""
+    note: str = ""  # a sentence about stored position tables, or ""
 
 
 def tokenizer_of(model: Translator, side: TextSide) -> Tokenizer:
-    """Return the tokenizer of a side; both may be the same."""
+    """Return a side's tokenizer; both sides may share one."""
     return model.tokenizer if side == "source" else model.tokenizer.target
 
 
 def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Reading:
-    """Return one side's text in pieces; `typed` is the sentence, unused for the translation."""
+    """Return one side's text in pieces; `typed` is the source sentence."""
     tokenizer = tokenizer_of(model, side)
     if side == "source":
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
@@ -113,31 +108,25 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
         pieces, ids, typed = trace.predicted_tokens, trace.predicted_ids, trace.text
         special = tuple(i for i, index in enumerate(ids) if index == model.config.eos_id)
     plain = [i for i in range(len(ids)) if i not in special]
-    found = piece_texts([pieces[i] for i in plain], [ids[i] for i in plain], tokenizer.byte_ids)
-    texts = dict(zip(plain, found, strict=True))
+    spelled = piece_texts([pieces[i] for i in plain], [ids[i] for i in plain], tokenizer.byte_ids)
+    texts = dict(zip(plain, spelled, strict=True))
     strange = {model.config.unk_id, *tokenizer.byte_ids}
     normal = tokenizer.normalize(typed)
     replaced = list(dict.fromkeys(
-        (each.before, each.after)
-        for each in changes(typed, normal.replace("\u2581", " ").removeprefix(" "))
+        (change.before, change.after)
+        for change in changes(typed, normal.replace("\u2581", " ").strip(" "))
     ))  # fmt: skip
     return Reading(
-        side=side,
-        typed=typed,
-        normal=normal,
-        pieces=pieces,
-        ids=ids,
+        side=side, typed=typed, normal=normal, pieces=pieces, ids=ids,
         texts=tuple(texts.get(i, "") for i in range(len(ids))),
-        unknown=tuple(i for i in plain if ids[i] in strange),
-        special=special,
-        changed=tuple(replaced[:_MOST_CHANGES]),
-        more_changes=max(0, len(replaced) - _MOST_CHANGES),
+        unknown=tuple(i for i in plain if ids[i] in strange), special=special,
+        changed=tuple(replaced[:_MOST_CHANGES]), more_changes=max(0, len(replaced) - _MOST_CHANGES),
         own_cut=tokenizer.encode(typed) == [ids[i] for i in plain],
-    )
+    )  # fmt: skip
 
 
 def read_trace(trace: Trace, side: TextSide) -> Reading:
-    """Return one side's text in pieces from its trace; a model's only text is its source here."""
+    """Return one side's text in pieces from its trace; a one-stack model's text is its source."""
     unknown: tuple[int, ...] = ()
     if side == "source" and trace.src_tokens:
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
@@ -145,17 +134,15 @@ def read_trace(trace: Trace, side: TextSide) -> Reading:
     elif side == "source":
         pieces, ids, special = trace.tgt_tokens, trace.tgt_ids, trace.tgt_special
     else:
-        shown = slice(None) if trace.src_tokens else slice(0)
-        pieces, ids = trace.predicted_tokens[shown], trace.predicted_ids[shown]
+        part = slice(None) if trace.src_tokens else slice(0)
+        pieces, ids = trace.predicted_tokens[part], trace.predicted_ids[part]
         special = tuple(range(trace.n_words, len(ids)))
-    return Reading(
-        side, "", "", pieces, ids, ("",) * len(ids), unknown, special, (), 0, True
-    )  # fmt: skip
+    return Reading(side, "", "", pieces, ids, ("",) * len(ids), unknown, special, (), 0, True)
 
 
 def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
-    """Return the component's pieces, each with its note; no tokenizer, less to say."""
-    shown = []
+    """Return the component's pieces with notes, which are shorter without a tokenizer."""
+    marked = []
     for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
         mark: Mark = ""
         score, notes = "", [f"token {position + 1}" + (f", id {index}" if index >= 0 else "")]
@@ -165,21 +152,21 @@ def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
         elif position in reading.unknown:
             spelled = tokenizer is not None and index in tokenizer.byte_ids
             mark = "byte" if spelled else "unknown"
-            said = "not in the vocabulary" + (": the model reads <unk>" if tokenizer else "")
-            notes.append("one byte of a character that has no piece" if spelled else said)
+            lacking = "not in the vocabulary" + (": the model reads <unk>" if tokenizer else "")
+            notes.append("one byte of a character that is not a piece" if spelled else lacking)
         elif tokenizer is not None and tokenizer.kind == "unigram":
             score = signed(tokenizer.scores[index], 1)
             notes.append(f"log-probability {signed(tokenizer.scores[index], 2)}")
         elif tokenizer is not None and tokenizer.kind == "bpe" and tokenizer.scores[index] < 0:
             notes.append(f"merge number {1 - round(tokenizer.scores[index])}")
-        shown.append(Piece(piece, index, reading.words[position], mark, score, "; ".join(notes)))
-    return shown
+        marked.append(Piece(piece, index, reading.words[position], mark, score, "; ".join(notes)))
+    return marked
 
 
 def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple[Segmentation, ...]:
-    """Return the tokenizer's own segmentation and others of the same text.
+    """Return the tokenizer's segmentation of a text, and alternatives.
 
-    Unigram: the most probable ones. BPE: with merges left out at random, each once.
+    Alternatives are the most probable for unigram, and unique results of BPE dropout for BPE.
     """
     normal = tokenizer.normalize(text)
     if not normal:
@@ -204,13 +191,13 @@ def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple
         for _ in range(4 * MOST_CUTS):
             pieces = merged(normal, numbers, dropout=dropout, rng=rng)
             cut = _spelled(tokenizer, pieces)
-            if len(cuts) < MOST_CUTS and cut.ids not in {each.ids for each in cuts}:
+            if len(cuts) < MOST_CUTS and cut.ids not in {other.ids for other in cuts}:
                 cuts.append(cut)
     return tuple(cuts)
 
 
 def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
-    """Return the component's rows: the first whole, of the others only what differs."""
+    """Return the component's rows: the first in full, the rest with their differences only."""
     rows = []
     for number, cut in enumerate(cuts):
         spans = differing(cuts[0].texts, cut.texts)
@@ -226,9 +213,9 @@ def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
         what = f"split {number + 1}" + (
             "" if cut.share is None else f", {label} of the probability"
         )
-        said = "; ".join(" ".join(map(show_token, each)) for each in stretches)
+        different = "; ".join(" ".join(map(show_token, stretch)) for stretch in stretches)
         text = "the tokenizer's own" if number == 0 else ""
-        note = f"{what}: {said or text}"
+        note = f"{what}: {different or text}"
         rows.append(Cut(label, cut.share, tuple(stretches), tuple(places), text, note))
     return rows
 
@@ -236,9 +223,9 @@ def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
 def near(
     model: Translator, index: int, count: int, side: TextSide = "source"
 ) -> dict[str, Neighbours]:
-    """Return a token's neighbours in every embedding matrix of its vocabulary, by the matrix's use.
+    """Return a token's neighbours, by use of each embedding matrix with its vocabulary.
 
-    `<pad>`, whose embedding is never trained, is left out.
+    `<pad>` is excluded, since its embedding is not trained.
     """
     one = model.tokenizer.pieces == model.tokenizer.target.pieces
     return {
@@ -249,9 +236,9 @@ def near(
 
 
 def plane_of(model: Translator, trace: Trace, side: TextSide, n_background: int) -> Plane:
-    """Return the vectors that enter the encoder or the decoder, and the most frequent pieces.
+    """Return input vectors of the encoder or decoder, and the most frequent pieces.
 
-    The axes are fitted to the tokens, with and without positions, and not to the other pieces.
+    Axes are fitted to the text's tokens, with and without positions, not to the frequent pieces.
     """
     source = side == "source"
     ids = trace.src_ids if source else trace.tgt_ids
@@ -262,21 +249,16 @@ def plane_of(model: Translator, trace: Trace, side: TextSide, n_background: int)
     others = stack_input(model.model, frequent, side).content if frequent else both[:0]
     return Plane(
         content=project(parts.content, axes),
-        entering=project(parts.content + parts.positions, axes),
-        axes=axes,
-        tokens=trace.src_tokens if source else trace.tgt_tokens,
-        ids=ids,
-        scale=parts.scale,
+        entering=project(parts.content + parts.positions, axes), axes=axes,
+        tokens=trace.src_tokens if source else trace.tgt_tokens, ids=ids, scale=parts.scale,
         content_norm=float(np.linalg.norm(parts.content, axis=1).mean()),
         position_norm=float(np.linalg.norm(parts.positions, axis=1).mean()),
-        background=project(others, axes),
-        background_ids=frequent,
-        note=stored_note(model.model),
-    )
+        background=project(others, axes), background_ids=frequent, note=stored_note(model.model),
+    )  # fmt: skip
 
 
 def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
-    """Return the ids of the most frequent ordinary pieces; for BPE, those merged first."""
+    """Return ids of the most frequent ordinary pieces, or of the first merges for BPE."""
     special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
     ordinary = [index for index in range(tokenizer.vocab_size) if index not in special]
     ordinary.sort(key=lambda index: -tokenizer.scores[index])
@@ -284,12 +266,12 @@ def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
 
 
 def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
-    """Return the kind of every piece in a vocabulary."""
+    """Return the kind of each piece in a vocabulary."""
     return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)
 
 
 def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> Segmentation:
-    """Return pieces as a segmentation; characters without a piece become bytes or unknown."""
+    """Return a segmentation; characters that are not pieces become bytes or `<unk>`."""
     ids: list[int] = []
     texts: list[str] = []
     for piece in pieces:
@@ -299,7 +281,7 @@ def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> Segmentation:
             ids += map(tokenizer.piece_to_id, spelled)
             texts += [*[""] * (len(spelled) - 1), piece]
         elif index == tokenizer.unk_id and ids and ids[-1] == index:
-            texts[-1] += piece  # neighbours without a piece are one <unk>
+            texts[-1] += piece  # adjacent unknown characters form one <unk>
         else:
             ids.append(index)
             texts.append(piece)

@@ -1,4 +1,4 @@
-"""The texts of the Tokens page, beside each picture."""
+"""Texts beside each picture on the Tokens page."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _CUTS = {
 
 
 def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:
-    """Explain the picture of the sentence in pieces."""
+    """Explain the pieces of the text."""
     per_word = reading.n_pieces / max(1, reading.n_words)
     text = (
-        f"The model reads only the {count(tokenizer.vocab_size, 'piece')} of its vocabulary, "
+        f"The model reads only the {count(tokenizer.vocab_size, 'piece')} in its vocabulary, "
         f"learned from text. {_LEARNED[tokenizer.kind]} `▁` is a space and starts a word.\n\n"
         f"Here: **{count(reading.n_pieces, 'piece')} for {count(reading.n_words, 'word')}**, "
-        f"{per_word:.2f} a word."
+        f"{per_word:.2f} per word."
     )
     if reading.unknown:
-        text += " Dashed: a character without a piece of its own, " + (
+        text += " Dashed: a character that is not a piece, " + (
             "spelled in bytes." if tokenizer.byte_ids else "read as `<unk>`."
         )
     if reading.more_changes:
@@ -51,7 +51,7 @@ def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:
 
 
 def about_cuts(reading: Reading, tokenizer: Tokenizer) -> str:
-    """Explain other ways to split the text."""
+    """Explain alternative segmentations."""
     text = _CUTS[tokenizer.kind]
     if reading.side == "source" and tokenizer.kind in ("unigram", "bpe"):
         text += " **Choose one to translate it.**"
@@ -59,11 +59,11 @@ def about_cuts(reading: Reading, tokenizer: Tokenizer) -> str:
 
 
 def about_vocabulary(tokenizer: Tokenizer, kinds: tuple[PieceKind, ...], token: int) -> str:
-    """Describe the vocabulary, and name the selected piece."""
+    """Describe the vocabulary and the selected piece."""
     return (
-        "The model gets each piece's id, its number in this list. "
+        "The model reads each piece as an id, its position in this list. "
         + (
-            "Each is a whole word or the end of one, unless `@@` shows that the word goes on. "
+            "Each piece is a whole word or its end, unless `@@` marks that the word continues. "
             if tokenizer.kind in ("merges", "word")
             else f"**{share_of_starts(kinds):.0%} of the pieces start with** `▁` and can stand as "
             "a whole word; the others continue one. "
@@ -74,25 +74,25 @@ def about_vocabulary(tokenizer: Tokenizer, kinds: tuple[PieceKind, ...], token: 
 
 
 def about_neighbours(piece: str, n_matrices: int) -> str:
-    """Explain what makes tokens neighbours."""
+    """Explain embedding neighbours."""
     shared = (
         "One matrix serves as source, target and output embedding here (section 3.4)."
         if n_matrices == 1
         else "This model has separate matrices; a token may have different neighbours in each."
     )
     return (
-        "The id selects a row of the embedding matrix, learned in training. Rows near that of "
+        "The id selects a row of the embedding matrix, learned in training. Rows near the row of "
         f"{code(piece)} belong to tokens with similar uses. {shared}\n\n{COSINE_RULE} "
         "The token itself and `<pad>` are left out."
     )
 
 
 def about_plane(plane: Plane, stack: str) -> str:
-    """Explain the plane, and say how much of the variance it shows."""
+    """Explain the embedding plane and its share of variance."""
     scaled = (
         f"The model multiplies embeddings by √d_model = {plane.scale:.1f}"
         if plane.scale != 1
-        else "This model takes embeddings as they are"
+        else "This model does not scale embeddings"
     )
     text = (
         f"{scaled} and adds the position's vector. Circles are embeddings; arrows lead to the "
@@ -109,6 +109,6 @@ def about_plane(plane: Plane, stack: str) -> str:
         )
     return (
         f"{text}\n\nThe axes are the two directions in which these vectors, with and without "
-        "positions, vary most (principal components, computed exactly). They hold "
-        f"**{plane.axes.shares.sum():.0%}** of the variance; the rest is not visible here."
+        "positions, vary most (exact principal components). They explain "
+        f"**{plane.axes.shares.sum():.0%}** of the variance."
     )

@@ -35,17 +35,10 @@ def stem(place: PlayerPlace, *, words: bool) -> str:
 
 
 def decoding(
-    trace: Trace,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    kind: str = "both",
-    words: bool = False,
-    alpha: float = 0.6,
-    step: int = 1,
-    shifted: bool = False,
+    trace: Trace, layer: int | None = None, head: int | None = None, *, kind: str = "both",
+    words: bool = False, alpha: float = 0.6, step: int = 1, shifted: bool = False,
     origin: str = "Recorded live",
-) -> Exhibit:
+) -> Exhibit:  # fmt: skip
     """Return the decoder's two maps and the numbers of every step as an exhibit.
 
     Args:

@@ -16,16 +16,25 @@ import streamlit as st
 from figures.labels import code
 from transformer.measures.referent import HeadWeights, Referent, best_head, find_referent
 from transformer.trace.records import Trace
+from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
-from ui.components.opening import Runs, Scene, Script, opening_component
+from ui.components.opening import Break, Runs, Scene, Script, opening_component
 from ui.core import url_state
 from ui.core.examples import Act, Riddle, languages_of_training
 from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.view import View, say_next, times_asked
 from ui.frame.page import open_page
-from ui.work.desk import get_trace
+from ui.translate.breaking import (
+    LESSON,
+    Target,
+    break_of,
+    decisive_head,
+    effect_of,
+    head_in,
+)
+from ui.work.desk import computed, get_trace
 
 #: In a link: 1 plays the opening; 0, or any other setting, skips it.
 OPENING: Param[str] = Param("opening", url_state.one_of(("0", "1")), "")
@@ -38,6 +47,8 @@ _PLAYS = "headlight_opening"
 _ASKED = "asked"
 #: Session key: True once the page is drawn behind it.
 _COVERS = "headlight_opening_covers"
+#: Session key: pairs of a scene and the head taken out of it, None for the head that decides.
+_TRIALS = "headlight_opening_trials"
 #: Session key: `times_asked` when it began.
 _ASKS = "headlight_opening_asks"
 
@@ -61,6 +72,7 @@ def opening_plays(view: View) -> bool:
         st.session_state[_PLAYS] = view.request.name
         st.session_state[_ASKS] = times_asked()
         st.session_state[_COVERS] = False
+        st.session_state[_TRIALS] = []
     if riddle_of(view) is None or st.session_state.get(_ASKS) != times_asked():
         st.session_state[_PLAYS] = ""
     return bool(st.session_state[_PLAYS] == view.request.name)
@@ -81,9 +93,17 @@ def draw_opening(view: View) -> bool:
         st.session_state[_PLAYS] = ""
         return False
     scenes = [scene(riddle, each, first=not at) for at, each in enumerate(staged)]
+    words = script(riddle, staged, _languages(view))
+    if trials := st.session_state[_TRIALS]:
+        breaks, guesses = _tried(view, riddle, staged, trials)
+        pairs = zip(scenes, breaks, strict=True)
+        scenes = [replace(each, breaks=tried) for each, tried in pairs]
+        words = replace(words, guesses=guesses)
     show(
-        opening_component(script(riddle, staged, _languages(view)), scenes, covers=covers),
+        opening_component(words, scenes, covers=covers),
         key="opening_play",
+        on_take_change=partial(_take, staged),
+        on_needs_change=partial(_open_needs, riddle, staged),
         on_covers_change=partial(_put, _COVERS, True),
         on_over_change=partial(_put, _PLAYS, ""),
         on_explore_change=partial(_explore, riddle, staged),
@@ -124,9 +144,23 @@ class Staged(NamedTuple):
         mean: Floats = self.referent.weights["cross"].mean(axis=(0, 1))
         return mean
 
+    @property
+    def lit(self) -> Head | None:
+        """The head with the light, None for the mean."""
+        return Head(self.look.kind, self.look.layer, self.look.head) if self.look else None
+
     def pronoun(self) -> str:
         """Return the token that translates the pronoun."""
         return self.trace.predicted_tokens[self.referent.step].lstrip("\u2581")
+
+    def target(self, riddle: Riddle) -> Target | None:
+        """Return the word to lose: the negation of the last act, the pronoun of the others."""
+        if self.act is not riddle.acts[-1]:
+            return Target(self.pronoun(), self.referent.step)
+        words = [token.lstrip("\u2581") for token in self.trace.predicted_tokens]
+        if riddle.negation not in words:
+            return None
+        return Target(riddle.negation, words.index(riddle.negation))
 
 
 def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
@@ -146,6 +180,51 @@ def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
     open_page(page, link)
     light = f"This is where one head looks from {code(riddle.pronoun)}"
     say_next(act.sentence, f"{light}. Next: try other heads, or find heads that do the same.")
+
+
+def _open_needs(riddle: Riddle, staged: Sequence[Staged]) -> None:
+    """Open Heads off at the word that the visitor has lost."""
+    at = st.session_state["opening_play"].get("needs")
+    st.session_state[_PLAYS] = ""
+    if type(at) is int and 0 <= at < len(staged) and (target := staged[at].target(riddle)):
+        open_page("removals", {"sentence": staged[at].act.sentence, "step": str(target.step + 1)})
+        say_next(staged[at].act.sentence, LESSON)
+
+
+def _take(staged: Sequence[Staged]) -> None:
+    """Note the head that the visitor takes out of a scene."""
+    match st.session_state["opening_play"].get("take"):
+        case {"scene": int(at), **rest} if 0 <= at < len(staged):
+            head = head_in(rest, staged[at].trace)
+            st.session_state[_TRIALS] = [*st.session_state[_TRIALS], (at, head)]
+
+
+def _tried(
+    view: View, riddle: Riddle, staged: Sequence[Staged], trials: Sequence[tuple[int, Head | None]]
+) -> tuple[list[Break | None], tuple[int, ...]]:
+    """Return the trials of each scene, and the scenes in which a head is known to decide.
+
+    These are the first whose pronoun a head changes and, once the visitor knows that head, the
+    last, whose negation a head drops.
+    """
+    breaks: list[Break | None] = []
+    guesses: list[int] = []
+    solved = False
+    for at, one in enumerate(staged):
+        target, last = one.target(riddle), one.act is riddle.acts[-1]
+        if target is None:
+            breaks.append(None)
+            continue
+        there = replace(view, sentence=one.act.sentence, prefix=(), target=None)
+        decides = None
+        if solved if last else not guesses:
+            decides = computed(there, decisive_head(target))
+            guesses += [at] if decides else []
+        heads = [head or decides for scene, head in trials if scene == at]
+        effects = {head: computed(there, effect_of(head, target)) for head in heads if head}
+        breaks.append(tried := break_of(one.trace, target, one.lit, effects))
+        solved |= any(trial.hit for trial in tried.trials)
+    return breaks, tuple(guesses)
 
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
@@ -209,7 +288,9 @@ def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
     detail += (at <= beside and act.known) or "Attention is not by itself an explanation."
     heading = "" if first else f"Now “{riddle.pronoun}” is the {act.noun}."
     kind: AttentionKind = "cross" if look is None else look.kind
-    return Scene(staged.trace, referent, kind, staged.light, heading, verdict, detail)
+    target = staged.target(riddle)
+    breaks = target and break_of(staged.trace, target, staged.lit, {})
+    return Scene(staged.trace, referent, kind, staged.light, heading, verdict, detail, breaks)
 
 
 def _agreeing(staged: Staged) -> Runs:

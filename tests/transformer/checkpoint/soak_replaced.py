@@ -1,4 +1,4 @@
-"""Checkpoints overwritten: killed at any step, and while they load."""
+"""Checkpoints overwritten by a killed process, and while they load."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ from transformer.text.tokenizer import Tokenizer
 
 
 def overwrite(path: Path, new: Checkpoint, kill_at: int, with_exchange: bool) -> None:
-    """Save, and die before one of the calls that make a file safe, name, link or remove it."""
+    """Save, and die before a call that syncs, renames, links or removes a file."""
     torch.set_num_threads(1)
     if not with_exchange:
         folders._exchange_call = lambda: None

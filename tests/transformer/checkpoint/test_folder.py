@@ -1,5 +1,3 @@
-"""Checkpoint folders are read back as written, whole while they are overwritten."""
-
 import json
 import os
 import shutil
@@ -28,7 +26,6 @@ from transformer.text.tokenizer import Tokenizer
 
 @pytest.fixture
 def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
-    """A copy of the tiny checkpoint, to be damaged."""
     return Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
 
 
@@ -127,7 +124,7 @@ def test_a_file_appears_whole_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_device_is_written_to_and_stays_one() -> None:
-    """As with --output /dev/stdout, which must not be replaced by a file."""
+    """A file must not replace /dev/stdout."""
     ours, theirs = os.openpty()
     try:
         path = Path(os.ttyname(theirs))
@@ -173,7 +170,7 @@ def test_a_first_translation_does_without_slow_libraries() -> None:
 
 
 def write(path: Path, tokenizer: Tokenizer, d_ff: int) -> Path:
-    """Write a checkpoint whose first number identifies it."""
+    """Write a checkpoint identified by its first number."""
     model = random_model(SMALL.replace(vocab_size=tokenizer.vocab_size, d_ff=d_ff))
     model.generator.weight[0, 0] = d_ff
     return save_checkpoint(path, model, tokenizer, metrics={"bleu": 1.0})
@@ -213,7 +210,7 @@ def test_readers_meanwhile(
 def test_a_folder_that_is_moved_aside_for_a_moment_is_waited_for(
     tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As between the two renames of a process that is held up, where names cannot be exchanged."""
+    """Without an atomic exchange, a folder is missing between two renames."""
     path = write(tmp_path / "it", tiny_tokenizer, 16)
     aside = tmp_path / f"{own_prefix('.it.')}ab.old"
     path.rename(aside)

@@ -1,5 +1,3 @@
-"""Beside a checkpoint: snapshots of its training, trusted like none, and the means of heads."""
-
 import copy
 import math
 import shutil
@@ -81,7 +79,6 @@ def test_every_moment_holds_its_largest_weights(values: list[float], end: float)
 
 
 def test_a_file_of_older_versions_is_read(folder: Path) -> None:
-    """It names neither its run nor weights, and clips: nothing is claimed of it."""
     states = write_snapshots(folder)
     with np.load(folder / FILE) as file:
         arrays = {name: file[name] for name in file if name != "about" and "far" not in name}
@@ -97,7 +94,6 @@ def test_a_file_of_older_versions_is_read(folder: Path) -> None:
 def test_a_model_replaced_under_its_snapshots_is_noticed(
     folder: Path, tiny_model: Transformer, tiny_tokenizer: Tokenizer
 ) -> None:
-    """Whatever wrote it; only its own record can say then that it went on from the run."""
     run = {"recipe": {"training": {"init": "some/where", "seed": 3}}, "updates": 20}
     write_snapshots(folder, about={"end": True, "recipe": run["recipe"]})
     assert inspect_entry(folder).relation == "end"
@@ -173,7 +169,7 @@ def test_a_folder_with_the_sign_in_its_name_is_itself(folder: Path) -> None:
 
 
 def test_a_version_of_weights_is_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not at all to list models: the app looks at every folder on each run."""
+    """Listing models hashes nothing, since the app lists every folder on each run."""
     calls: list[object] = []
     real = weights._digest_of
 
@@ -238,7 +234,6 @@ def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, fold
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_snapshots_name_their_run_and_their_model(name: str) -> None:
-    """The run can be made again, and the file is about the weights that lie beside it."""
     entry = inspect_entry(FOLDER / name)
     recipe = Recipe.load(str(FOLDER.parent / f"recipes/through-time/{name}.toml"))
     moments = [each.updates for each in entry.history.snapshots]

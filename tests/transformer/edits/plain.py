@@ -1,4 +1,4 @@
-"""Every edit as a hook on the original model: a plain reference for edited models."""
+"""Edits as plain hooks on the original model, a reference for edited models."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ PAIRS = [([5, 9, 7, 12, 21, 2], [1, 6, 11]), ([14, 8, 2], [1, 17, 4, 9])]
 
 
 class PlainEdits(Hooks):
-    """Edits of a model that reads one sentence, whole, in every row; without a cache or padding."""
+    """Edits on a model that reads one unpadded sentence without a cache."""
 
     def __init__(
         self, model: Transformer, edits: str | Sequence[Edit], means: Means | None = None
@@ -26,7 +26,6 @@ class PlainEdits(Hooks):
         self.seen: dict[Site, Tensor] = {}
 
     def of(self, verb: str, site: Site) -> list[Edit]:
-        """The edits of one verb at a site's heads or layer."""
         return [
             edit for edit in self.edits
             if edit.verb == verb and edit.layer in (None, site.layer)
@@ -36,7 +35,6 @@ class PlainEdits(Hooks):
         ]  # fmt: skip
 
     def heads(self, verb: str, site: Site, n_heads: int) -> list[int]:
-        """The heads that edits of one verb are for."""
         chosen = {edit.index for edit in self.of(verb, site)}
         return [head for head in range(n_heads) if chosen & {None, head}]
 
@@ -60,7 +58,7 @@ class PlainEdits(Hooks):
         return value
 
     def before(self, site: Site) -> Tensor:
-        """The stream in front of a block."""
+        """Return the residual stream before a block."""
         blocks = ["self", "feed_forward"] if site.stack == "encoder" else [
             "self", "cross", "feed_forward"]  # fmt: skip
         at = blocks.index(site.block)
@@ -79,7 +77,7 @@ class PlainEdits(Hooks):
         return bare if self.of("no positions", site) else bare + positions(shift, n)
 
     def projected(self, site: Site, value: Tensor) -> Tensor:
-        """Queries by the matrix of keys and keys by that of queries, where they are swapped."""
+        """Swap the projections of queries and keys."""
         block = self.model.attention_block(site.kind, site.layer)
         x, matrix = self.seen[site._replace(name="input")], block.w_k
         if site.name == "k":
@@ -140,7 +138,7 @@ class PlainEdits(Hooks):
 
 
 class PlainSteps:
-    """The plainest step function: every prefix is read again from its start, alone."""
+    """A plain step function that reads each prefix from its start."""
 
     def __init__(
         self, model: Transformer, src: Sequence[Sequence[int]], hooks: Hooks | None = None

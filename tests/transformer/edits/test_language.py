@@ -1,5 +1,3 @@
-"""The language of edits; each edit, and many at once, against plain hooks."""
-
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +31,7 @@ from transformer.model import Transformer
 from transformer.search.beam import Found, search
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.removals import with_edits
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
 
@@ -121,18 +120,18 @@ def test_any_text_is_an_edit_or_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), [
-    ("of cross.1", "begins with none of off, scale, mean, "),
-    ("off", "names no place, such as cross.3.5"),
-    ("off memory.1", "“memory” is not encoder or decoder or cross"),
-    ("off cross.0", "“cross.0” is no place"),
-    ("off cross.1.2 3", "“3” is too much"),
-    ("scale cross.1 4.5", "“4.5” is not a number from 0 to 4"),
-    ("shift positions 1.5", "is not a whole number from 1 to 1000"),
-    ("cut cross", "names neither a query such as q4 nor a key such as k2"),
-    ("cut cross q1 q2", "“q2” is not one query"),
-    ("skip cross.1", "“cross” is not encoder or decoder"),
-    ("no mask encoder", "“encoder” is not decoder"),
-    ("neuron decoder.1 0", "is no place such as decoder.2.713"),
+    ("of cross.1", "unknown verb; expected one of off, scale, mean, "),
+    ("off", "no place; expected one such as cross.3.5"),
+    ("off memory.1", "unknown place “memory”; expected encoder or decoder or cross"),
+    ("off cross.0", "invalid place “cross.0”"),
+    ("off cross.1.2 3", "unexpected “3”"),
+    ("scale cross.1 4.5", "“4.5”; expected a number from 0 to 4"),
+    ("shift positions 1.5", "expected an integer from 1 to 1000"),
+    ("cut cross", "no edge; expected a query such as q4 or a key such as k2"),
+    ("cut cross q1 q2", "invalid edge “q2”"),
+    ("skip cross.1", "unknown place “cross”; expected encoder or decoder"),
+    ("no mask encoder", "unknown place “encoder”; expected decoder"),
+    ("neuron decoder.1 0", "expected one such as decoder.2.713"),
     (["scale cross.1 0.5", "scale cross.1 2"], "set the same value"),
     ("; ".join(f"off cross.{n}" for n in range(1, 300)), "at most 256"),
 ])  # fmt: skip
@@ -218,8 +217,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 @st.composite
 def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
-    """Any edit that a model of this shape can take."""
-
     def place(where: str, most: int, least: int = 0) -> dict[str, int]:
         encoder = where == "encoder"
         layers = config.n_encoder_layers if encoder else config.n_decoder_layers
@@ -255,12 +252,13 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
     return Edit(verb, where, **more)
 
 
-def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
-    """Several edits, without two values for one thing and what this model lacks."""
+def edits_of(draw: st.DrawFn, config: ModelConfig, *tokens: int) -> tuple[Edit, ...]:
+    """Edits that fit this model and these lengths, without conflicting values."""
     kept: tuple[Edit, ...] = ()
     for edit in draw(st.lists(an_edit(config), min_size=1, max_size=5)):
         try:
             edit.check(config)
+            edit.check_tokens(*tokens)
             kept = parse_edits([*kept, edit])
         except InputError:
             continue
@@ -270,10 +268,7 @@ def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
 def plainly(
     other: Translator, original: Translator, src: Sequence[int], means: Means, settings: Any
 ) -> Found:
-    """Search with the original under hooks, everything read again at every step.
-
-    A search sees no later tokens, so `no mask` changes nothing in it.
-    """
+    """Search with hooks, reading each prefix again; `no mask` has no effect in a search."""
     request = other._request(settings["beam_size"], None, settings["options"])
     edits = [edit for edit in other.edits if edit.verb != "no mask"]
     steps = PlainSteps(original.model, [src], PlainEdits(original.model, edits, means))
@@ -328,7 +323,33 @@ def test_edited_models_are_hooked_ones(tiny_tokenizer: Tokenizer, data: st.DataO
     rows = st.lists(st.integers(4, 109), min_size=1, max_size=6)
     sources = data.draw(st.lists(rows, min_size=1, max_size=3))
     targets = [data.draw(rows) for _ in sources]
-    check(original, edits_of(data.draw, config), sources, targets, seed)
+    tokens = [max(map(len, texts)) + 1 for texts in (sources, targets)]
+    edits = edits_of(data.draw, config, tokens[0], min(5, tokens[1]))
+    check(original, edits, sources, targets, seed)
+
+
+@pytest.mark.parametrize(("edits", "reason"), [
+    ("cut cross k2; cut cross k99", "k99”: k99 is beyond the source, k1 to k5"),
+    ("cut encoder q6", "q6 is beyond the source, q1 to q5"),
+    ("cut decoder.1 q4 k1", "q4 is beyond the translation, q1 to q3"),
+    ("cut cross.1 q1; cut decoder k4", "k4 is beyond the translation, k1 to k3"),
+])  # fmt: skip
+def test_every_token_of_an_edit_is_in_a_sentence(
+    tiny_tokenizer: Tokenizer, edits: str, reason: str
+) -> None:
+    config = CONFIGS["a decoder of its own shape"].replace(vocab_size=110)
+    plain = Translator(random_model(config, 3), tiny_tokenizer, device="cpu")
+    source, target, own = [5, 9, 40, 7], [60, 8], plain.edited(edits)
+    for run in (
+        lambda: own.trace(source, target), lambda: own.score([source], [target]),
+        lambda: plain.translate([source], max_length=3, edits=edits),
+        lambda: plain.traces([[5], source], 2, max_length=3, edits=edits),
+        lambda: with_edits(plain.model, plain.trace(source, target), [edits]),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=reason):
+            run()
+    assert own.translate([[]])[0].text == ""
+    assert own.trace([*source, *[6] * 94], [*target, *[6] * 94]).src_ids
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -1,7 +1,4 @@
-"""Figures of shipped models measured again on the text that is not shipped: one of each kind.
-
-The text is read from the folder `HEADLIGHT_DATA`; without it nothing is measured.
-"""
+"""Scores of shipped models, measured again on text in the folder `HEADLIGHT_DATA`, if set."""
 
 import os
 from pathlib import Path
@@ -32,7 +29,6 @@ pytestmark = pytest.mark.skipif("HEADLIGHT_DATA" not in os.environ, reason="need
 
 
 def same(record: dict[str, Any], again: dict[str, Any], items: Any) -> None:
-    """Compare a record with figures measured again, and its text."""
     digest = stamped({}, "", "", "", items)[MEASURED]["sha256"]
     assert record[MEASURED]["sha256"] == digest and len(items) == record[MEASURED]["items"]
     for key, value in again.items():

@@ -1,5 +1,3 @@
-"""Table 3: its rows, a run of one, and the summary of results."""
-
 import dataclasses
 import hashlib
 import json
@@ -86,7 +84,7 @@ def test_a_row_is_trained_scored_and_resumed(
     assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
 
     def again(bfloat16: bool) -> Run:
-        """The stored row recomputed from the run's files, trained in a precision."""
+        """Recompute a stored row from the run's files, in a training precision."""
         edit("metrics.json", "training", bfloat16=bfloat16)(folder)
         return ablation_runs.make(
             variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
@@ -254,7 +252,6 @@ def test_the_command_prints_a_line_for_every_row(tmp_path: Path, command: Comman
 
 
 def test_a_run_names_its_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a run that was stopped is refused by a machine that would go on in another."""
     asked: list[Recipe] = []
 
     def train(recipe: Recipe, *_: object, **__: object) -> None:

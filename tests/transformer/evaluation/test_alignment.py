@@ -1,5 +1,3 @@
-"""Heads scored as aligners of words, and pruned with BLEU, against plain edits."""
-
 import dataclasses
 import gzip
 import itertools
@@ -50,7 +48,6 @@ from transformer.translator import Translator
 
 
 def gold(folder: Path) -> Path:
-    """Two sentence pairs with links."""
     folder.mkdir(parents=True)
     for end, lines in (
         ("en", ["The cat sat .", "A dog runs ."]),
@@ -124,7 +121,7 @@ def test_align_from_the_command_line(
 def plain_errors(
     texts: Sequence[tuple[str, str]], known: Sequence[Gold], sample: Sequence[int]
 ) -> float:
-    """AER of the diagonal on a sample of sentences, word by word."""
+    """Return the diagonal's AER on a sample of sentences, word by word."""
     right = links = 0
     for index in sample:
         source, target = (text.split() for text in texts[index])
@@ -172,14 +169,13 @@ def test_only_a_head_beyond_the_interval_aligns(row: str) -> None:
 
 @pytest.mark.parametrize("name", ["multi30k-en-de", "decoder-only-en-de"])
 def test_the_shipped_tables_have_the_guess(name: str) -> None:
-    """Of the 254 sentences, as computed by other code: 75.5%."""
+    """Other code computed 75.5% on the 254 sentences."""
     table = json.loads((FOLDER / name / "metrics.json").read_text())["alignment"]
     assert table["diagonal"]["error"] == pytest.approx(0.7552, abs=1e-4)
     assert best_aligner(table)[2].startswith("No head") == (name != "multi30k-en-de")
 
 
 def test_maps_over_words_leave_special_tokens_out() -> None:
-    """Source pieces are summed, target pieces averaged, in the row that is asked for."""
     words = ("▁das", "▁Spiel", "haus")
     trace = dataclasses.replace(
         make_trace(S=5, T=4, src_tokens=("▁the", "▁play", "house", "▁.")),

@@ -1,5 +1,3 @@
-"""The layers of table 1, their memory, and the file of a measurement."""
-
 import dataclasses
 import json
 import os
@@ -121,7 +119,7 @@ def test_a_plan_that_cannot_be_measured_is_refused(change: dict[str, object], sa
 def test_load_is_other_work_or_waiting_whichever_is_more(
     others: float, waited: float, load: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In 10 seconds of measuring, with `others` processors busy and a share of time waited."""
+    """Measuring takes 10 seconds, with `others` processors busy and a share of waiting."""
     own = 10 * (1 - waited)
     clocks = iter([(5.0, 1.0, 2.0, 700.0), (15.0, 1 + own, 2 + own, 700 + own + 10 * others)])
     monkeypatch.setattr(complexity, "_clocks", lambda: next(clocks))
@@ -176,7 +174,6 @@ def test_cli_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
 
 
 def test_the_shipped_file_is_of_these_layers() -> None:
-    """Bytes do not depend on the machine, so one row is recounted."""
     made = shipped()
     n, d = made.lengths[0], made.widths[0]
     x = torch.zeros(1, n, d)

@@ -1,5 +1,3 @@
-"""Parsing: trees over the words of a sentence, their scores and the command."""
-
 import dataclasses
 import json
 import random
@@ -47,7 +45,6 @@ LINES = (
 
 @pytest.fixture(scope="session")
 def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with gum/train.ptb and gum/dev.ptb."""
     draw, nouns = random.Random(1), ["cat", "dog", "house", "tree", "book", "child"]
     folder = tmp_path_factory.mktemp("data")
     (folder / "gum").mkdir()
@@ -63,7 +60,7 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def parser_folder(treebank: Path) -> Path:
-    """A parser after three epochs, which knows next to nothing."""
+    """A parser trained for three epochs."""
     from transformer.training.recipe import Recipe
     from transformer.training.run import train
 

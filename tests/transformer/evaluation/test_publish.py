@@ -1,5 +1,3 @@
-"""A finished run becomes a checkpoint with measured figures and a card that states them."""
-
 import dataclasses
 import hashlib
 import json
@@ -55,7 +53,7 @@ def trained(folder: Path, name: str, more: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a short run on 1,300 pairs, some sources twice."""
+    """A short run on 1,300 pairs with repeated sources."""
     folder = tmp_path_factory.mktemp("publish")
     lines = [f"w{n} and w{n % 7}\tv{n % 7} und v{n}" for n in range(1200)]
     lines += [f"w{n} and w{n % 7}\tv{n} mit v{n % 7}" for n in range(100)]
@@ -70,14 +68,13 @@ def little(run: Path) -> Measuring:
 
 @pytest.fixture(scope="module")
 def shipped(run: Path, little: Measuring) -> Path:
-    """The run, published; copy it before changing a file."""
+    """The published run; copy it before changing a file."""
     out = run.parent / "roots" / "shipped"
     return publish(run, out, little, made_by="make it", notes=["Mind this."])
 
 
 @pytest.fixture
 def copied(shipped: Path, tmp_path: Path) -> Path:
-    """A copy of what was published, alone in its folder."""
     return shutil.copytree(shipped, tmp_path / "root" / "shipped")
 
 
@@ -262,7 +259,6 @@ def test_a_checkpoint_is_measured_again_without_its_run(copied: Path, little: Me
 
 
 def test_stale_figures_are_not_kept(copied: Path, little: Measuring, tmp_path: Path) -> None:
-    """A replaced model loses what was measured of the one before; its links may name it anew."""
     metrics, found = metrics_of(copied), load_checkpoint(copied)
     (name, test), *_ = metrics["tests"].items()
     metrics["alignment"] = test | {"reading": [[0.5]]}

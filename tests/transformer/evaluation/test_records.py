@@ -1,5 +1,3 @@
-"""Every figure of the shipped models has a record; the typed sentences and what counts as right."""
-
 import copy
 import hashlib
 import json
@@ -59,12 +57,11 @@ FIGURES = {TESTS: ("bleu", "exact_match"), TYPED: ("right",), PREDICTIONS: ("rig
 
 
 def sha256(data: bytes) -> str:
-    """As `sha256sum` prints it, twelve digits."""
     return hashlib.sha256(data).hexdigest()[:12]
 
 
 def unstamped(values: Mapping[str, Any], *path: str) -> Iterator[str]:
-    """Yield the keys to each decimal number outside of records."""
+    """Yield the keys of each decimal number outside of records."""
     for key, value in values.items():
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, Mapping) and MEASURED not in each and key not in LOGS:
@@ -101,7 +98,6 @@ def test_each_figure_is_of_the_weights_beside_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_documents_cards_and_pages_draw_each_figure_from_its_record(name: str) -> None:
-    """A changed figure or setting changes the card, the table and, where it fits, the page."""
     folder = FOLDER / name
     recipe, metrics = read_metrics(folder)
     entry = inspect_entry(folder)
@@ -139,7 +135,6 @@ def test_documents_cards_and_pages_draw_each_figure_from_its_record(name: str) -
 
 
 def test_the_readme_has_no_figure_of_a_model() -> None:
-    """One that it gets has to be drawn from its record here."""
     text = (FOLDER.parent / "README.md").read_text("utf-8")
     measures = r"(sacre|lc_tok_)?BLEU|F1|chrF2?|perplexity|typed sentences|%"
     assert not re.search(rf"\d\s*({measures})|({measures}) (of )?\d", text)
@@ -330,7 +325,7 @@ ADDRESS = {
 
 
 def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code: str) -> list[str]:
-    """Describe accepted variants of which at most one can be right, such as chers and chères."""
+    """Describe accepted variants that cannot both be right, such as chers and chères."""
     found = []
     for sentence, start in zip(sentences, starts, strict=True):
         free = FREE[code] + "".join(
@@ -360,7 +355,7 @@ def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code
 
 @pytest.mark.parametrize(("code", "other"), [("en", "de"), ("de", "en"), ("fr", "en")])
 def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> None:
-    """A product of alternatives accepts wrong sentences where the alternatives must agree."""
+    """A product of alternatives accepts wrong sentences if the alternatives must agree."""
     sentences = typed.typed_sentences(other, code)
     starts = [each.source for each in typed.typed_sentences("en", "de")]
     assert not faults(sentences, starts, code)

@@ -1,5 +1,3 @@
-"""BLEU and chrF, the protocol of the Multi30k literature, intervals and the decoding chosen."""
-
 import gzip
 import json
 import shutil
@@ -138,7 +136,6 @@ def test_intervals_tell_a_better_system_from_an_equal_one() -> None:
     words = [rng.choice(WORDS, size=8).tolist() for _ in range(200)]
 
     def noisy(share: float) -> list[str]:
-        """Return references with a share of their words replaced."""
         return [" ".join("x" if rng.random() < share else each for each in line) for line in words]
 
     lines = noisy(0)
@@ -161,7 +158,6 @@ def test_intervals_tell_a_better_system_from_an_equal_one() -> None:
 
 
 def tuning(*trials: tuple[Decoding, float, float]) -> tune.Tuning:
-    """Return trials with a score and the lower end of its interval."""
     records = [tune.Trial(how, bleu, tune.Difference(0, low, 1)) for how, bleu, low in trials]
     return tune.Tuning((tune.Trial(PAPER_DECODING, 30, tune.Difference(0, 0, 0)), *records), 9, 9)
 

@@ -1,5 +1,3 @@
-"""A translator follows its model; given translations in batches are plain passes."""
-
 import random
 from typing import Any
 
@@ -30,7 +28,7 @@ SENTENCE, TARGET = "A dog runs across the green grass.", "Ein Hund rennt."
 def translator(
     request: pytest.FixtureRequest, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Translator:
-    """The shipped checkpoint, and models with tied and untied embeddings; free to be changed."""
+    """Shipped and random models with tied and untied embeddings; tests may change them."""
     if request.param == "shipped":
         return Translator.from_checkpoint(load_checkpoint(FOLDER / "everyday-en-de"), device="cpu")
     model = random_model(tiny_config.replace(tie_embeddings=request.param))
@@ -46,7 +44,7 @@ def assert_same(found: Trace, expected: Trace) -> None:
 
 
 def reference(translator: Translator, **options: object) -> Trace:
-    """Hooks that do nothing make the model itself run."""
+    """Run the model itself, with hooks that do nothing."""
     return translator.trace(SENTENCE, hooks=Record(matching(name="input")), **options)
 
 
@@ -80,7 +78,6 @@ def check_effect(translator: Translator, before: Trace) -> Trace:
 
 
 def test_every_weight_written_to_takes_effect(translator: Translator) -> None:
-    """One after the other, whether the packed matrix is a copy or not."""
     trace = translator.trace(SENTENCE, target=TARGET)
     for weight in translator.model.parameters():
         with torch.no_grad():
@@ -194,7 +191,6 @@ def test_values_by_row_follow_their_sentences(
 
 
 def test_replaced_values_follow_their_sentences(tiny_translator: Translator) -> None:
-    """The encoder's output of three sentences of one length, put in place in another order."""
     site, size = Site("encoder", None, "final", "hidden"), 5
     sentences = [[4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
     record = Record([site])
@@ -331,7 +327,7 @@ def test_hooks_follow_the_sentences_and_edits_are_hooks(uneven: Translator) -> N
     ((["A dog."], [[5, 500]]), {}, "target token 500 .* 0 to 109"),
     ((["A dog."], ["a"]), {"prefix": "a"}, "a target or a prefix"),
     ((["A dog."], ["a"]), {"edits": "off cross.9"}, "“off cross.9”: cross has layers 1 to"),
-    ((["A dog."], ["a"]), {"edits": 5}, "edit 5 is neither text"),
+    ((["A dog."], ["a"]), {"edits": 5}, "edit 5; expected text"),
     ((["A dog."], ["a"]), {"hooks": 5}, "hooks are Hooks or a function"),
 ])  # fmt: skip
 def test_errors_are_named(

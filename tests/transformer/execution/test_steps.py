@@ -1,5 +1,3 @@
-"""Fast steps and products against the plain ones."""
-
 import dataclasses
 import itertools
 
@@ -46,10 +44,7 @@ LENGTHS = [6, 2, 5, 3]
 
 
 def varied_model(config: ModelConfig, seed: int) -> Transformer:
-    """Random weights of its own, so that how a model is initialised does not matter here.
-
-    The last norm has random signs: with tied embeddings, a model would else repeat its input.
-    """
+    """A random model whose last norm has random signs, so that tied embeddings do not repeat."""
     torch.manual_seed(seed)
     model = Transformer(config).double().eval().requires_grad_(False)
     for name, parameter in model.named_parameters():
@@ -65,7 +60,7 @@ def varied_model(config: ModelConfig, seed: int) -> Transformer:
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    """A model in float64, so that a difference is a mistake and not rounding."""
+    """A float64 model, so that differences are not rounding errors."""
     return varied_model(CONFIGS[request.param], SEEDS[request.param])
 
 

@@ -1,5 +1,3 @@
-"""Models from the hub: a local hub, the real client, and possible failures."""
-
 import gzip
 import sys
 import tempfile
@@ -45,7 +43,7 @@ def site(
 
 
 def refused(opened: AbstractContextManager[Any], reason: str) -> None:
-    """Check that nothing is fetched, and that the reason is one line."""
+    """Check that nothing is downloaded, and that the reason is one line."""
     with pytest.raises(CheckpointError, match=reason) as caught, opened:
         pytest.fail("nothing should have come")
     assert "\n" not in str(caught.value)
@@ -211,7 +209,7 @@ def test_too_much_is_refused(site: Hub, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_token_stays_home(site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large files are redirected to another server."""
+    """The hub redirects large files to another server."""
     heard: list[tuple[str, str | None]] = []
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with serving(Site()) as other:

@@ -1,5 +1,3 @@
-"""Archives that lie, paths, permissions and small files, and what killed processes leave."""
-
 import contextlib
 import io
 import os
@@ -35,7 +33,7 @@ from transformer.models.catalogue import inspect_entry, list_entries
 
 
 def member(array: Any = None, *, header: bytes | None = None, body: bytes = b"") -> bytes:
-    """An .npy file, or one with a header of any content."""
+    """Return an .npy file, optionally with an invalid header."""
     if header is None:
         held = io.BytesIO()
         np.save(held, array)
@@ -205,7 +203,7 @@ def test_paths_that_are_no_folders(path: str, command: Command) -> None:
 
 
 def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
-    """As a user without rights, since root may read everything."""
+    """This runs as another user, since root can read every file."""
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
         root.chmod(0o755)
@@ -264,7 +262,6 @@ def test_a_file_becomes_a_pipe_or_grows(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture(scope="module")
 def dead() -> int:
-    """The number of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
@@ -309,7 +306,6 @@ def test_a_server_puts_its_folders_in_order(tmp_path: Path, dead: int) -> None:
 
 
 def test_a_replacement_takes_away_what_dead_processes_left(tmp_path: Path, dead: int) -> None:
-    """Beside the folder, and within one that is a mount point."""
     left = f"{left_by(dead, '.it.')}ab.new"
     names = [
         f"{left_by(os.getpid(), '.it.')}ab.new", f".it.elsewhere-{dead}.ab.new", ".it.notes.new"

@@ -1,5 +1,3 @@
-"""Similarity of maps, the best pairing of heads, where texts diverge, and costs of layers."""
-
 import math
 from dataclasses import replace
 from itertools import pairwise, permutations
@@ -48,7 +46,7 @@ from transformer.types import ATTENTION_KINDS, Floats, Reals
 
 
 def maps(count: int, seed: int, queries: int = 4, keys: int = 6) -> Floats:
-    """[count, queries, keys], sparse and dense rows alike."""
+    """Return [count, queries, keys], with sparse and dense rows."""
     rng = np.random.default_rng(seed)
     weights = rng.random((count, queries, keys)) ** 6 * rng.integers(0, 2, (count, queries, keys))
     weights[..., 0] += 1e-3
@@ -99,9 +97,9 @@ def test_maps_that_do_not_fit_are_refused() -> None:
     one, broken = maps(2, 0), maps(2, 0)
     broken[0, 0, 0] = np.nan
     for why, compare in (
-        ("over 6 and 5 keys", lambda: divergence(one, one[..., :5])),
+        ("rows have 6 and 5 keys", lambda: divergence(one, one[..., :5])),
         ("expected", lambda: similarity(one, one[:, :3])),
-        ("not numbers", lambda: divergence(broken, one)),
+        ("NaN values", lambda: divergence(broken, one)),
         ("negative", lambda: divergence(-one, one)),
         ("finite", lambda: assign(np.array([[np.inf, 0.0]]))),
     ):
@@ -308,7 +306,7 @@ N = 14
 
 
 def steps_to(kind: PathKind, size: int, start: int) -> dict[int, int]:
-    """Fewest steps from a position to each later one, by breadth-first search."""
+    """Return the fewest steps to each later position, by breadth-first search."""
     found: dict[int, int] = {}
     for step, nodes in enumerate(spread(kind, start, N, N, size)):
         for _, place in nodes:
@@ -334,7 +332,7 @@ def test_routes_follow_edges_and_are_as_short_as_a_search_finds(kind: PathKind, 
 
 
 def reads(layer: nn.Module, d: int) -> set[tuple[int, int]]:
-    """(input, output) positions of a layer that are connected, from its gradients."""
+    """Return the connected (input, output) positions of a layer, from its gradients."""
     x = torch.randn(1, N, d, generator=torch.Generator().manual_seed(1), requires_grad=True)
     y = layer(x)
     found = set()

@@ -1,5 +1,3 @@
-"""Heads: several as one map, lines, patterns, pronouns; and measures from outside."""
-
 import dataclasses
 import math
 import sys
@@ -63,20 +61,14 @@ def test_every_cell_of_the_grid_is_combined(how: How, layer: int | None, head: i
     chosen = layers if head is None else layers[:, [head]]
     by_hand = chosen.mean(axis=(0, 1)) if how == "mean" else chosen.max(axis=(0, 1))
     np.testing.assert_allclose(wide[row, column], by_hand, atol=1e-6)
-    cells = [(i, j) for i, j in ALL if layer in (None, i) and head in (None, j)]
-    np.testing.assert_allclose(combine_chosen(MAPS, cells, how), by_hand, atol=1e-6)
 
 
 @settings(max_examples=40)
 @given(st.sets(st.sampled_from(ALL), min_size=1))
-def test_chosen_heads_lie_between_least_and_largest(chosen: set[tuple[int, int]]) -> None:
-    heads = sorted(chosen)
-    each = np.stack([MAPS[head] for head in heads])
-    mean, largest = combine_chosen(MAPS, heads), combine_chosen(MAPS, heads, "max")
-    np.testing.assert_allclose(mean.sum(axis=-1), 1, atol=1e-5)
-    assert (mean <= largest + 1e-6).all() and (mean >= each.min(axis=0) - 1e-6).all()
-    np.testing.assert_array_equal(largest, each.max(axis=0))
-    np.testing.assert_allclose(combine_chosen(MAPS, heads[::-1]), mean, atol=1e-7)
+def test_chosen_heads_are_combined(chosen: set[tuple[int, int]]) -> None:
+    maps = np.stack([MAPS[head] for head in chosen])
+    np.testing.assert_allclose(combine_chosen(MAPS, [*chosen]), maps.mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(combine_chosen(MAPS, [*chosen], "max"), maps.max(axis=0))
     with pytest.raises(ValueError, match="no heads"):
         combine_chosen(MAPS, [])
 
@@ -98,7 +90,7 @@ def test_kept_lines_hold_the_share_and_no_fewer_would(maps: np.ndarray, mass: fl
 def test_the_ends_of_the_slider_and_equal_weights() -> None:
     assert not kept_lines(MAPS, 0).any()
     np.testing.assert_array_equal(kept_lines(MAPS, 1), MAPS > 0)
-    with pytest.raises(ValueError, match=r"mass=1\.5"):
+    with pytest.raises(ValueError, match=r"mass 1\.5"):
         kept_lines(MAPS, 1.5)
     even = np.full((1, 4), 0.25, dtype=np.float32)  # of equal weights the earlier is kept
     np.testing.assert_array_equal(kept_lines(even, 0.75), [[True, True, True, False]])
@@ -140,7 +132,6 @@ def test_neighbours_are_those_of_a_loop(pattern: Pattern) -> None:
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees a single key in every head, and no row its next token."""
     masked = pattern_mask("next", 5, 5, same=True, causal=True)
     assert pattern_share(TRACE.decoder_self, masked, causal=True) is None
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)
@@ -288,8 +279,8 @@ def test_a_registered_measure_is_a_number_for_each_head() -> None:
 @pytest.mark.parametrize(("measure", "said"), [
     (lambda maps: maps / 0 * "x", "failed: "),
     (lambda maps: [][5], "failed: IndexError: list index out of range"),
-    (lambda maps: maps.max(), r"returned numbers \[\]; expected .* \[3, 5\]"),
-    (lambda maps: maps.max(-1), r"returned numbers \[3, 5, 4\]; expected .* \[3, 5\]"),
+    (lambda maps: maps.max(), r"returned shape \[\]; expected .* \[3, 5\]"),
+    (lambda maps: maps.max(-1), r"returned shape \[3, 5, 4\]; expected .* \[3, 5\]"),
     (lambda maps: maps[..., 0, 0] * np.nan, "returned NaN or infinity"),
     (lambda maps: maps.fill(0), "failed: ValueError: assignment destination is read-only"),
     (lambda maps: int("one\ntwo"), "ValueError: invalid literal"),
@@ -306,11 +297,11 @@ def test_a_measure_that_fails_is_one_line(measure: Any, said: str) -> None:
 
 def test_names_and_functions_are_checked() -> None:
     for name in ("", "  ", "x" * 41, "a\nb"):
-        with pytest.raises(InputError, match="a name is a text of 1 to 40 characters"):
+        with pytest.raises(InputError, match="expected 1 to 40 printable characters"):
             register_measure(name, np.max)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="5 is not a function of maps"):
+    with pytest.raises(InputError, match="is 5; expected a function of maps"):
         register_measure("five", 5)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="measure “none” is not registered"):
+    with pytest.raises(InputError, match="unknown measure “none”"):
         measured("none", np.zeros((1, 1, 2, 2), np.float32))
     with pytest.raises(InputError, match=r"no row of cross has the pattern 'previous'"):
         headlight.found_heads(make_trace(), "previous", "cross")
@@ -326,7 +317,7 @@ def test_modules_of_others_are_imported(tmp_path: Path, monkeypatch: pytest.Monk
     load_measures("outside_one, ")
     maps = make_trace().cross
     assert np.array_equal(measured("first key", maps), maps[..., 0].mean(-1))
-    with pytest.raises(InputError, match=r"“outside_two” .* cannot be loaded: KeyError: 'no'"):
+    with pytest.raises(InputError, match=r"“outside_two” .* failed to import: KeyError: 'no'"):
         load_measures("outside_one,outside_two")
     with pytest.raises(InputError, match=r"“not_there” .* ModuleNotFoundError"):
         load_measures("not_there")

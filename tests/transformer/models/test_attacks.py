@@ -1,7 +1,4 @@
-"""The same attacks against everything that reads a model.
-
-Each gives one line that names the file, soon; nothing is opened, run or left behind.
-"""
+"""Attacks on every model reader: each gets one line that names the file, and has no effect."""
 
 import argparse
 import json
@@ -60,7 +57,6 @@ TORCH = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    """One model for each reader."""
     root = tmp_path_factory.mktemp("whole")
     config = ModelConfig(
         vocab_size=tiny_tokenizer.vocab_size, d_model=24, n_heads=3, d_ff=40, n_encoder_layers=2,
@@ -82,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
 
 @pytest.fixture(autouse=True)
 def _no_bombs() -> Iterator[None]:
-    """Make allocating 8 GiB more than is taken an error, so that the machine survives."""
+    """Fail on allocations above 8 GiB, to protect the machine."""
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + 8 * 2**30, before[1]))
@@ -118,7 +114,7 @@ def refused(kind: str, folder: Path, reason: str = "") -> str:
 
 
 def torch_path(kind: str, folder: Path) -> Path:
-    """Return the torch file of a model, in the place of its safetensors file."""
+    """Replace a model's safetensors file with a torch file and return its path."""
     name, _ = TORCH[kind]
     if name != WEIGHTS[kind]:
         damage.torch_file(lambda state: state, name)(folder)
@@ -269,7 +265,7 @@ def test_numbers_that_are_none(whole: Path, tmp_path: Path, kind: str, size: str
 
 
 def test_names_in_a_config_are_not_opened(whole: Path, tmp_path: Path) -> None:
-    """Files, classes and modules that a config names, which other programs would open."""
+    """Other programs would open files, classes and modules that a config names."""
     folder = copied(whole, "marian", tmp_path)
     values = json.loads((folder / "config.json").read_text()) | {
         "_name_or_path": "../../../etc/passwd",
@@ -364,7 +360,6 @@ def test_a_payload_leaves_no_trace(whole: Path, tmp_path: Path, kind: str, form:
 
 
 def test_a_namespace_cannot_be_made_to_call_anything(whole: Path, tmp_path: Path) -> None:
-    """A namespace's values stay attributes, even under names that pickle calls."""
     folder = copied(whole, "fairseq", tmp_path)
     values = written(folder / "checkpoint_best.pt")
     settings = values["cfg"]["model"]
@@ -374,7 +369,7 @@ def test_a_namespace_cannot_be_made_to_call_anything(whole: Path, tmp_path: Path
 
 
 def test_an_archive_with_a_second_pickle_of_the_same_name(whole: Path, tmp_path: Path) -> None:
-    """Two readers could choose different ones."""
+    """Two readers could choose different pickles."""
     folder = copied(whole, "own", tmp_path)
     path = torch_path("own", folder)
     with zipfile.ZipFile(path) as old:

@@ -1,5 +1,3 @@
-"""Models in a root are opened by their kind; for others the message says how."""
-
 import json
 import shutil
 from dataclasses import replace

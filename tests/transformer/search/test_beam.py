@@ -1,5 +1,3 @@
-"""Beam search on tables as step functions, scores, and outputs that repeat themselves."""
-
 import copy
 import gc
 import math
@@ -36,10 +34,7 @@ def run(model: Table, max_length: int = 5, **options: object) -> list[Found]:
 def wide_search(
     model: Table, max_length: int, beam: int, alpha: float
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """The same search, run to the length limit with no early end: scores and ids, best first.
-
-    Those cut there are among them unless a finished one is the likeliest of its length.
-    """
+    """Run the search to the length limit without early stopping: scores and ids, best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
     real = False
@@ -88,7 +83,7 @@ def test_an_early_end_is_harmless(seed: int, beam: int, alpha: float, end: float
 def test_a_batch_equals_its_sentences_alone(
     seed: int, beam: int, sampling: Sampling | None
 ) -> None:
-    """Sentences end at different steps, so this also shows that dropping ended ones is harmless."""
+    """Sentences end at different steps, so dropping finished sentences is tested too."""
     options = {"beam_size": 1 if sampling else beam, "sampling": sampling, "n_best": 1}
     model = Table(seed, vocab=6, sentences=range(4))
     together = run(model, 7, **options)
@@ -187,7 +182,7 @@ def test_the_record_is_what_happened(seed: int, beam: int) -> None:
 
 
 class Fixed:
-    """The same probabilities at every step: `</s>` 0.4, then 0.3, 0.2, 0.1."""
+    """Equal probabilities at every step: `</s>` 0.4, then 0.3, 0.2, 0.1."""
 
     def __call__(self, tokens: object, parents: object) -> StepOutput:
         row = torch.tensor([1e-9, 1e-9, 0.4, 0.3, 0.2, 0.1]).log()

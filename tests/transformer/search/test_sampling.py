@@ -1,5 +1,3 @@
-"""Sampling, on tables whose distributions are known, and through the translator."""
-
 import math
 from collections import Counter
 
@@ -68,7 +66,7 @@ def test_ways_to_be_greedy(row: NDArray[np.float64], seed: int) -> None:
     "sampling", [Sampling(), Sampling(temperature=2.0), Sampling(top_k=3), Sampling(top_p=0.7)]
 )
 def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> None:
-    """Pearson's statistic over 2,000 seeds stays below the 99.99% point of its distribution."""
+    """Pearson's statistic over 2,000 seeds is below the 99.99% point of its distribution."""
     row = normalised(np.array([0.3, 2.0, -1.0, 1.2, 0.0, -0.4]))
     ids, probabilities = distribution(row, sampling)
     n = 2000
@@ -87,10 +85,7 @@ def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> 
 @pytest.mark.parametrize("temperature", [0.5, 1, 1.5, 2])
 @pytest.mark.parametrize("cut", [{}, {"top_k": 1500}, {"top_p": 0.97}])
 def test_errors_of_rounding_do_not_change_a_draw(temperature: float, cut: dict[str, float]) -> None:
-    """Without a cut, many tokens are equally probable but for the last digits, which differ.
-
-    A cut has an edge, where such tokens have to be told apart.
-    """
+    """Probabilities that differ in their last digits must not decide a draw, nor a cut's edge."""
     draws = np.random.default_rng(0)
     row = normalised(draws.normal(scale=2, size=5000).round(6 if cut else 1))
     for seed in range(60):
@@ -100,7 +95,6 @@ def test_errors_of_rounding_do_not_change_a_draw(temperature: float, cut: dict[s
 
 
 def test_a_number_belongs_to_its_token() -> None:
-    """The rule that is documented, for every token by itself."""
     row = normalised(np.random.default_rng(1).normal(size=300))
     for seed, step in ((0, 0), (7, 3), (2**32 - 1, 200)):
         waits = [

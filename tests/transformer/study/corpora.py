@@ -1,4 +1,4 @@
-"""A corpus made up by rules, with its annotation, and models whose heads do what they are told."""
+"""A rule-based annotated corpus, and models whose heads have given roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOUNS, VERBS, ADJECTIVES, ADVERBS = _NAMES[:60], _NAMES[60:100], _NAMES[100:130]
 
 
 def write_corpus(path: Path, n: int = 120, documents: int = 12, seed: int = 0) -> Path:
-    """Write sentences of a subject, a verb and an object, whose distances vary."""
+    """Write sentences of subject, verb and object at varying distances."""
     rng, rows = random.Random(seed), []
     for number in range(n):
         if number % (n // documents) == 0:
@@ -64,7 +64,7 @@ Head = Callable[[Sentence, int, int], Floats]
 
 
 def looking(target: Callable[[int, int, int], int], share: float = 1.0) -> Head:
-    """Return a head whose query q looks at target(q, n, m); the rest of the weight is even."""
+    """Return a head whose query q looks at target(q, n, m), with the rest spread evenly."""
 
     def head(sentence: Sentence, n: int, m: int) -> Floats:
         weights = np.full((n, m), (1 - share) / m, np.float32)
@@ -80,7 +80,7 @@ def even(sentence: Sentence, n: int, m: int) -> Floats:
 
 
 def relation(name: str, *, down: bool = False) -> Head:
-    """Return a head that looks along a relation, from other words at the end of the sentence."""
+    """Return a head that looks along a relation, and otherwise at the end of the sentence."""
 
     def head(sentence: Sentence, n: int, m: int) -> Floats:
         weights = np.zeros((n, m), np.float32)
@@ -98,7 +98,7 @@ def relation(name: str, *, down: bool = False) -> Head:
 
 
 class Planted:
-    """A translator that copies its source, with heads by kind and layer: a `Tracer`."""
+    """A `Tracer` that copies its source, with given heads by kind and layer."""
 
     name, device, max_tokens = "planted", "cpu", 100
 

@@ -1,5 +1,3 @@
-"""Corpora, studies of them as they are saved, the command, and the statistics of its report."""
-
 from __future__ import annotations
 
 import gzip
@@ -23,8 +21,9 @@ from transformer.study import corpus, records
 from transformer.study.corpus import Sentence, read, survey
 from transformer.study.page import markdown
 from transformer.study.records import Looks, Role, Study
-from transformer.study.roles import aligned, annotated, decoded
+from transformer.study.roles import aligned, annotated
 from transformer.study.statistics import bootstrap, paired_p
+from transformer.text.marks import decoded
 from transformer.trace.removals import Head
 from transformer.training.data import DataError
 
@@ -96,7 +95,7 @@ def test_tokens_are_found_in_words(tmp_path: Path) -> None:
     tokens = ["▁", "<0x28>", "or", "▁", *spelled, "▁no"]
     assert decoded(tokens) == ["▁", "(", "or", "▁", "漢", "", "", "字", "", "", ")", "▁no"]
     assert aligned(sentence, tokens, ()) == [(0, 1), (2,), (*range(3, 10),), (10,), (11,)]
-    assert decoded(["<0xE2>", "a", "<0x82>"]) == ["\ufffd", "a", ""]
+    assert decoded(["<0xE2>", "a", "<0x82>"]) == ["\ufffd", "a", "\ufffd"]
 
 
 def test_a_survey_counts_what_is_read(tmp_path: Path) -> None:
@@ -126,22 +125,22 @@ ONE = row("1", "A", "2", "det") + row("2", "dog")
 
 @pytest.mark.parametrize(("text", "said"), [
     ("", "line 1: no sentences"), ("\n\n", "line 1: no sentences"),
-    (ONE.replace("\t2\t", "\t3\t", 1), "line 1: word 1 has the head '3'"),
-    (ONE.replace("\t2\t", "\t1\t", 1), "line 1: word 1 has the head '1'"),
-    (ONE.replace("\t2\t", "\t-1\t", 1), "line 1: word 1 has the head '-1'"),
-    (ONE.replace("\t2\t", f"\t{'9' * 5_000}\t", 1), "line 1: word 1 has the head '9999"),
+    (ONE.replace("\t2\t", "\t3\t", 1), "line 1: word 1 has head '3'"),
+    (ONE.replace("\t2\t", "\t1\t", 1), "line 1: word 1 has head '1'"),
+    (ONE.replace("\t2\t", "\t-1\t", 1), "line 1: word 1 has head '-1'"),
+    (ONE.replace("\t2\t", f"\t{'9' * 5_000}\t", 1), "line 1: word 1 has head '9999"),
     (ONE.replace("\t2\t", "\t0\t", 1), "line 2: words 1 and 2 are both roots"),
     (ONE.replace("\t0\t", "\t1\t", 1), "line 1: word 1 is its own ancestor"),
     ("\n" + ONE.replace("2\tdog", "3\tdog"), "line 3: word 3 follows word 1"),
-    (ONE.replace("2\tdog", "x\tdog"), "line 2: 'x' is not the number"),
+    (ONE.replace("2\tdog", "x\tdog"), "line 2: 'x' is not a word number"),
     (row("1-2", "A") + ONE.replace("\n", "\n" + row("2-3", "og"), 1), "line 3: word 2-3"),
-    (row("1-3", "Adog", "_", "_") + ONE, "line 3: the sentence has 2 words"),
-    (ONE.replace("root\t_\t_", "root\t_\tEntity=(1-x"), "line 2: the mention '1' does not end"),
-    (ONE.replace("root\t_\t_", "root\t_\tEntity=1)"), "line 2: the mention '1' ends, but"),
-    (ONE.replace("root\t_\t_", "root\t_\tEntity=(1-x))"), "line 2: brackets of mentions"),
+    (row("1-3", "Adog", "_", "_") + ONE, "line 3: 2 words; expected 3"),
+    (ONE.replace("root\t_\t_", "root\t_\tEntity=(1-x"), "line 2: mention '1' does not end"),
+    (ONE.replace("root\t_\t_", "root\t_\tEntity=1)"), "line 2: mention '1' ends before"),
+    (ONE.replace("root\t_\t_", "root\t_\tEntity=(1-x))"), "line 2: unbalanced mention brackets"),
     (ONE.replace("\t", " "), "line 1: 1 columns; expected 10"),
     (ONE + "# text = A dog\n", "line 3: a comment inside a sentence"),
-    (ONE.replace("dog", "d\0g"), "line 2: not text"),
+    (ONE.replace("dog", "d\0g"), "line 2: contains a NUL byte"),
     (ONE.replace("dog", "dog" * 30_000), "line 2: a line of more than 65,536 bytes"),
     ("".join(row(str(n), "a", "1" if n > 1 else "0") for n in range(1, 2_300)),
      "line 2001: a sentence of more than 1,000 words"),
@@ -162,14 +161,14 @@ def test_other_bad_files_are_one_line(tmp_path: Path) -> None:
         ("cut.conllu.gz", whole[:-12], r"line \d+: damaged"),
         ("no.conllu.gz", b"x", "line 1: damaged"),
         ("long.txt", b"a b " * 4_000, "line 1: 16,000 characters; at most 10,000"),
-        ("upper.CONLLU", ONE.encode(), r"line 1: columns; files of CoNLL-U end in \.conllu"),
+        ("upper.CONLLU", ONE.encode(), r"line 1: columns; name CoNLL-U files \*\.conllu"),
         ("words.txt", b"a " * 1_500, "line 1: a sentence of more than 1,000 words"),
     ):  # fmt: skip
         (tmp_path / name).write_bytes(content)
         with pytest.raises(DataError, match=said):
             survey(tmp_path / name)
     (tmp_path / "empty").mkdir()
-    for path, said in ((tmp_path / "empty", "no file in it ends in"),
+    for path, said in ((tmp_path / "empty", "no files; expected names ending in"),
                        (tmp_path / "none", "no such file"),
                        (corpus.DEFAULT, "data gum --out data")):  # fmt: skip
         with pytest.raises(DataError, match=said):
@@ -252,17 +251,29 @@ def test_sentences_know_the_words_of_each_kind() -> None:
 
 #: A change of a file of JSON that ends in an error, and what it says.
 DAMAGES: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
-    ("study.json", lambda it: it.update(schema=99), "not a study of schema"),
-    ("study.json", lambda it: it["heads"].pop(), r"heads are not|score is \[2, 8\]"),
-    ("study.json", lambda it: it["heads"].__setitem__(0, ["nowhere", 0, 0]), "heads are not"),
-    ("study.json", lambda it: it["heads"].__setitem__(0, ["cross", 10**30, 0]), "heads are not"),
-    ("study.json", lambda it: it.update(n_words="many"), "n_words is no int"),
+    ("study.json", lambda it: it.update(schema=99), "not a study; expected schema"),
+    ("study.json", lambda it: it["heads"].pop(), r"heads do not form|score is \[2, 8\]"),
+    ("study.json", lambda it: it["heads"].__setitem__(0, ["nowhere", 0, 0]), "heads do not form"),
+    (
+        "study.json",
+        lambda it: it["heads"].__setitem__(0, ["cross", 10**30, 0]),
+        "heads do not form",
+    ),
+    ("study.json", lambda it: it.update(n_words="many"), "n_words is invalid; expected int"),
     ("study.json", lambda it: it.update(notes={"importance": 5}), "notes or roles"),
-    ("study.json", lambda it: it.update(importance=[1]), "not a whole study"),
-    ("sentences.json", lambda it: it["starts"].update(cross=[0, 10**30]), "starts of cross"),
-    ("sentences.json", lambda it: it["starts"].clear(), "not a whole study"),
-    ("sentences.json", lambda it: it["sentences"][0].update(wards=[]), "not a whole study"),
-    ("sentences.json", lambda it: it["sentences"][0].update(text=5), "annotation of 5 does not"),
+    ("study.json", lambda it: it.update(importance=[1]), "invalid study"),
+    (
+        "sentences.json",
+        lambda it: it["starts"].update(cross=[0, 10**30]),
+        "cross starts do not match",
+    ),
+    ("sentences.json", lambda it: it["starts"].clear(), "invalid study"),
+    ("sentences.json", lambda it: it["sentences"][0].update(wards=[]), "invalid study"),
+    (
+        "sentences.json",
+        lambda it: it["sentences"][0].update(text=5),
+        "annotations do not match the words of 5",
+    ),
     ("sentences.json", lambda it: it["sentences"][0].update(parents=[7, 0, -1]), "annotation"),
     ("sentences.json", lambda it: it["sentences"][0].update(tags=["DT"]), "annotation"),
 ]
@@ -283,9 +294,9 @@ def test_a_damaged_study_is_one_line_naming_the_file(
 
 def test_arrays_of_another_kind_are_refused(tmp_path: Path) -> None:
     changes: tuple[tuple[str, str, Callable[[Any], Any], str], ...] = (
-        ("scores.npz", "score", lambda array: array.astype(str), "score has the type"),
-        ("looks.npz", "cross.weights", lambda array: array.astype(float), "has the type float64"),
-        ("looks.npz", "cross.keys", lambda array: array + 200, "a word that its sentence lacks"),
+        ("scores.npz", "score", lambda array: array.astype(str), "score has type"),
+        ("looks.npz", "cross.weights", lambda array: array.astype(float), "has type float64"),
+        ("looks.npz", "cross.keys", lambda array: array + 200, "cross.keys is out of range"),
     )
     for file, name, change, said in changes:
         study().save(tmp_path)

@@ -1,5 +1,3 @@
-"""Examples of a head's work, the places it works at, and how important it is."""
-
 from __future__ import annotations
 
 import math
@@ -59,7 +57,7 @@ def study_of(
     sentences: list[Sentence], seed: int, shapes: dict[AttentionKind, tuple[int, int]] = SIZES,
     weights: tuple[int, int] = (0, 4), own: bool = False,
 ) -> Study:  # fmt: skip
-    """Looks at random keys, with weights from a range; those of an encoder also at themselves."""
+    """Return looks at random keys with weights from a range, including own weights."""
     rng, looks = np.random.default_rng(seed), {}
     for kind, shape in shapes.items():
         counts = [(len(each.queries(kind)), len(each.keys(kind))) for each in sentences]
@@ -99,7 +97,7 @@ def study(request: pytest.FixtureRequest) -> Study:
 def trial_of(
     name: str, study: Study, head: Head, at: int, query: int, wanted: int | None
 ) -> tuple[bool, float, int] | None:
-    """Whether a look is right, its weight and key; None for a query that is no trial."""
+    """Return a look's hit, weight and key, or None if the query is not a trial."""
     sentence, looks = study.sentences[at], study.looks[head.kind]
     keys, weights = looks.of(head, at)
     words = sentence.keys(head.kind)
@@ -295,7 +293,7 @@ def model(
 
 
 def loss(model: Model, factors: dict[tuple[AttentionKind, int, int], float]) -> list[float]:
-    """The loss of each text with some gates, from the logits of a pass of its own."""
+    """Return the loss of each text under some gates, from separate passes."""
     found, pad = [], model.model.config.pad_id
     shapes = model.model.config.head_shapes
     tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
@@ -427,7 +425,7 @@ def test_sentences_that_cannot_be_read_are_left_out(tiny_translator: Translator)
     ((_, alone, reliability),) = importance(few, short, wanted=["removal"])
     assert 0 < len(short) < len(ENGLISH) and noisy == reliability
     np.testing.assert_array_equal(mixed["cross"], alone["cross"])
-    with pytest.raises(InputError, match="none of these sentences"):
+    with pytest.raises(InputError, match="cannot read any of these sentences"):
         list(importance(few, ["", " "]))
 
 
@@ -461,7 +459,6 @@ def test_agreement_is_over_all_kinds_together() -> None:
 
 
 def test_agreement_of_noisy_measures_is_corrected_for_their_reliability() -> None:
-    """Two noisy copies of the same importance agree in part; free of noise, they are the same."""
     rng = np.random.default_rng(0)
     truth, noise = rng.normal(size=4_000), rng.normal(size=(4, 4_000))
     a, b, c, d = (np.float32(truth + each)[None] for each in noise)

@@ -46,7 +46,7 @@ def studied(
     corpus: Path, tmp_path: Path, heads: Heads, control: Heads, patch: pytest.MonkeyPatch,
     **options: Any,
 ) -> Study:  # fmt: skip
-    """Study a planted model against another one in place of random weights."""
+    """Study a planted model against another planted model as its random control."""
     patch.setattr(run, "open_tracer", lambda ref, device: Planted(corpus, heads))
     patch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, control), "even"))
     (tmp_path / "planted").mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def test_random_models_have_no_roles(
     corpus: Path, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Holm's correction leaves a chance of 0.05 that a model has any: three of 20 are rare."""
+    """Holm's correction allows any role with probability 0.05: three of 20 models are rare."""
     stack = StackModel(*random_stack("fill", tiny_config, tiny_tokenizer, 1), device="cpu")
     monkeypatch.setattr(run, "control_of", lambda ref, model: (randomised(stack), "seed 0"))
     (tmp_path / "random").mkdir()
@@ -133,7 +133,7 @@ def test_blank_texts_are_left_out(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Blank(Planted):
-        """Translates the first word by nothing, and the last sentence by special tokens only."""
+        """Translates the first word as nothing, and the last sentence as special tokens only."""
 
         def trace(self, sentence: str, target: Any = None, *args: Any, **options: Any) -> Trace:
             found = super().trace(sentence, target)
@@ -149,7 +149,7 @@ def test_blank_texts_are_left_out(
     monkeypatch.setattr(run, "open_tracer", lambda ref, device: Blank(corpus, heads))
     monkeypatch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, heads), "itself"))
     (tmp_path / "a.txt").write_text("a\na\n")
-    with pytest.raises(InputError, match="planted can read none of the sentences"):
+    with pytest.raises(InputError, match="planted cannot read any of the sentences"):
         study(tmp_path, tmp_path / "a.txt", tmp_path / "none")
     found = Study.load(study(tmp_path, corpus, tmp_path / "out", sentences=30))
     assert found.n_skipped == 1 and all(each.target for each in found.sentences)
@@ -287,7 +287,6 @@ def test_a_role_of_a_text_must_hold_on_the_second_text(
 
 
 def test_the_best_of_many_heads_is_measured_like_any_other() -> None:
-    """Of many heads that all hit by chance, the chosen one scores no more than chance."""
     rng, shape = np.random.default_rng(0), (40, 1, 300)
     pairs = np.full(shape[:2], 10, np.int32)
     lucky = Tally(rng.binomial(10, 0.3, shape), pairs, np.zeros(shape), np.zeros(shape),

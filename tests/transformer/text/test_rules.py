@@ -1,5 +1,3 @@
-"""Tokenizers that cut by a file of codes, at spaces or everywhere."""
-
 import json
 import sys
 from collections.abc import Sequence

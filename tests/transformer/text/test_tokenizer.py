@@ -1,17 +1,19 @@
-"""The tokenizer loses nothing silently; other tokenizers' pieces are in this project's spelling."""
-
+import io
 import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sentencepiece as spm
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES
-from transformer.measures.words import word_groups
+from transformer.config import ModelConfig
+from transformer.measures.words import group_labels, word_groups
 from transformer.text.marks import SPECIAL, Style, byte_characters, marked, style_of, visible
+from transformer.text.table import Marks, TableTokenizer
 from transformer.text.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -48,7 +50,7 @@ def examples(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def without_spaces(text: str) -> str:
-    """Return the text as SentencePiece compares it: NFKC, without white space and space marks."""
+    """Normalise text as SentencePiece compares it: NFKC, without white space or `▁`."""
     text = unicodedata.normalize("NFKC", text.replace("▁", " "))
     return "".join(c for c in text if not c.isspace() and c not in "\u200c\u200d\ufeff")
 
@@ -152,7 +154,7 @@ def rewritten(piece: str, style: Style) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text as byte-level BPE writes it."""
+    """Return text in the byte-level BPE alphabet."""
     characters = {byte: character for character, byte in byte_characters().items()}
     return "".join(characters[byte] for byte in text.encode())
 
@@ -202,6 +204,7 @@ def test_the_text_says_where_words_start() -> None:
 
 @pytest.mark.parametrize(("style", "pieces", "expected"), [
     ("word_end", "play ing</w> dogs</w>", "▁play ing ▁dogs"),
+    ("word_end", "▁ dog ▁ s▁ a▁", "▁ dog ▁ s ▁a"),
     ("joined", "play@@ ing dogs a ￭ b ￭, c", "▁play ing ▁dogs ▁a ￭ b , ▁c"),
     ("joined", "<s> play@@ </s> ing @-@ dogs", "<s> ▁play </s> ▁ing ▁@-@ ▁dogs"),
     ("bytes", "The Ġcaf Ã©", "The ▁caf é"),
@@ -215,6 +218,31 @@ def test_marks_of_one_piece_tell_of_the_next(style: Style, pieces: str, expected
         after = None if at - 1 in special else names[at - 1]
         one = marked(names[at : at + 1], style, special={0} if at in special else (), after=after)
         assert one[0] == expected.split(" ")[at]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
+def test_spaces_at_the_end_of_pieces(kind: str) -> None:
+    written = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_writer=written, vocab_size=110, model_type=kind,
+        hard_vocab_limit=False, treat_whitespace_as_suffix=True, minloglevel=2, num_threads=1,
+    )  # fmt: skip
+    own = Tokenizer(written.getvalue())
+    table = ["<s>", "<pad>", "</s>", "<unk>", ">>fra<<", *own.pieces[3:]]
+    config = ModelConfig(
+        vocab_size=len(table), d_model=8, n_heads=1, bos_id=0, pad_id=1, eos_id=2, unk_id=3
+    )
+    marks = Marks(tags=(">>fra<<",))
+    for tokenizer in (own, TableTokenizer(written.getvalue(), table, config, marks=marks)):
+        for text in SENTENCES:
+            cut = tokenizer.tokenize(text)
+            assert [*group_labels(cut.pieces, word_groups(cut.pieces))] == text.split()
+            assert tokenizer.shown(cut.ids) == cut.pieces
+            for at, index in enumerate(cut.ids[1:], 1):
+                assert tokenizer.shown([index], cut.ids[at - 1]) == cut.pieces[at : at + 1]
+    assert tokenizer.tokenize(">>fra<<A dog").pieces[:2] == (
+        ">>fra<<", tokenizer.tokenize("A dog").pieces[0],
+    )  # fmt: skip
 
 
 def test_special_tokens_are_known_by_name() -> None:

@@ -1,5 +1,3 @@
-"""Inside a head, its first layer's split and the stream: parts add up to the model's numbers."""
-
 import functools
 import math
 from collections.abc import Callable
@@ -46,7 +44,7 @@ Make = Callable[..., tuple[Translator, Trace]]
 
 @pytest.fixture(scope="module")
 def make(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Make:
-    """Return random models with these settings and biases of their own, and traces with S != T."""
+    """Return random models with these settings and random biases, and traces with S != T."""
 
     @functools.cache
     def made(**changes: Any) -> tuple[Translator, Trace]:
@@ -63,7 +61,7 @@ def make(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Make:
 
 
 def check_split(split: LogitSplit, trace: Trace) -> None:
-    """The sum is the logits to 1e-5, and their softmax is the trace's map."""
+    """Check that terms sum to the logits within 1e-5, and that their softmax is the map."""
     total = np.sum([part.astype(np.float64) for part in split.parts.values()], axis=0)
     assert_allclose(total, split.logits, rtol=1e-5, atol=1e-5 * np.abs(total).max())
     assert split.residual <= 1e-5 * max(1.0, float(np.abs(split.logits).max()))
@@ -77,7 +75,7 @@ def check_layer(
     model: Transformer, trace: Trace, kind: AttentionKind, layer: int, at: int,
     gates: HeadGates | None = None,
 ) -> list[HeadStages]:  # fmt: skip
-    """Check one query in all heads of a layer, which add up to the block's output."""
+    """Check one query in all heads of a layer, which sum to the block's output."""
     heads = [
         inspect_head(model, trace, kind, layer, head, at, gates=gates)
         for head in range(trace.attention(kind).shape[1])
@@ -93,7 +91,7 @@ def check_layer(
 
 
 def check(stages: HeadStages, trace: Trace) -> None:
-    """Every stage from the one before it, by NumPy, in float64."""
+    """Compute each stage from the previous stage in NumPy float64."""
     maps = trace.attention(stages.kind)
     n_keys = maps.shape[3]
     d_model, d_k, d_v = len(stages.x_query), len(stages.q), stages.values.shape[1]
@@ -263,7 +261,6 @@ def test_the_stream_is_a_sum_and_its_end_makes_the_logits(traced: Traced) -> Non
 
 
 def test_parts_of_the_last_sum_add_up_to_the_logits(traced: Traced) -> None:
-    """The network's part changes the model's logits by what it promotes."""
     translator, _, stream = traced
     model, tokenizer = translator.model, translator.tokenizer
     held, position = stream.decoder, 1

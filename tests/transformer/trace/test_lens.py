@@ -1,5 +1,3 @@
-"""The logit lens, attribution, sets of edits, and encodings for the Positions page."""
-
 import copy
 import dataclasses
 import math
@@ -206,7 +204,7 @@ def trace_of(n_source: int, n_target: int, vocab: int = 30) -> Trace:
 
 
 class Passes:
-    """Counts the passes through decoders, and their rows."""
+    """Counts passes through decoders and their rows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows: list[int] = []
@@ -245,7 +243,7 @@ def test_a_batch_of_sets_equals_a_loop(
 def test_a_base_model_takes_under_twenty_passes(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many layers, heads and neurons as the paper's base model, which bound a batch."""
+    """Layers, heads and neurons are as in the paper's base model, which bound a batch."""
     base = ModelConfig()
     model = random_model(base.replace(vocab_size=50, d_model=16, d_k=2, d_v=2))
     seen = Passes(monkeypatch)

@@ -1,4 +1,4 @@
-"""A small training run, for the tests of training and of resuming it."""
+"""A small training run."""
 
 import json
 import os
@@ -44,7 +44,7 @@ save_every = 4
 
 
 def recipe(folder: Path, more: str = "", **settings: Any) -> Path:
-    """Write the recipe with changed settings and `more` lines."""
+    """Write the recipe with changed settings and extra lines."""
     text = f"{RECIPE}{more}\n"
     for name, value in settings.items():
         line = f"{name} = {json.dumps(value)}"

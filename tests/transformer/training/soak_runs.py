@@ -1,7 +1,4 @@
-"""Runs as processes: compiled, and in two that torchrun starts.
-
-They take a minute: see `make soak`.
-"""
+"""Training runs in processes, compiled and under torchrun, for `make soak`."""
 
 import json
 import os
@@ -44,7 +41,6 @@ def test_runs_need_no_compiler(data: Path, tmp_path: Path, compiler: str | None)
 @pytest.mark.skipif(SPACED, reason="PyTorch cannot compile from a folder with a space in its name")
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's compiler uses it
 def test_compiled_updates_are_the_same() -> None:
-    """The same dropout, loss and gradients as without the compiler, for every shape of batch."""
     torch.manual_seed(0)
     model = Transformer(
         ModelConfig(vocab_size=40, d_model=16, n_heads=4, d_ff=24, n_encoder_layers=1,
@@ -68,7 +64,7 @@ def test_compiled_updates_are_the_same() -> None:
 
 @pytest.fixture
 def uneven(data: Path) -> Path:
-    """A recipe with batches that leave one process with fewer rows, or none."""
+    """A recipe with batches that leave a process with few or no rows."""
     longest = " ".join(["dog"] * 16)  # a batch of its own
     for end in ("en", "de"):
         with open(data / f"pairs.{end}", "a") as file:
@@ -77,7 +73,6 @@ def uneven(data: Path) -> Path:
 
 
 def test_torchrun_matches_one_process(uneven: Path, tmp_path: Path) -> None:
-    """A run in this process and one in two give the same weights."""
     path, folder = uneven, tmp_path
     runs.run(path, folder / "one")
     command = [

@@ -1,5 +1,3 @@
-"""Label-smoothed cross-entropy, from logits and hidden states, and the learning rate."""
-
 import dataclasses
 import itertools
 
@@ -17,7 +15,6 @@ from transformer.training.recipe import TrainingRecipe
 
 
 def test_smoothing_is_the_papers_and_no_token_costs_nothing() -> None:
-    """Cross-entropy against (1 - epsilon) on the target plus epsilon spread over all V."""
     logits, target = torch.randn(5, 7), torch.tensor([3, 1, 6, 2, 5])
     wanted = 0.9 * F.one_hot(target, 7) + 0.1 / 7
     expected = -(wanted * logits.log_softmax(-1)).sum()
@@ -78,7 +75,7 @@ def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
 
 
 def test_the_operation_is_sound() -> None:
-    """PyTorch's own checks: shapes without data, gradients, no hidden aliasing."""
+    """PyTorch's checks: shapes without data, gradients, no hidden aliasing."""
     hidden, weight = torch.randn(5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
     target = torch.tensor([3, 0, 8, 1, 2])
     for bias in (None, torch.randn(9, requires_grad=True)):

@@ -1,5 +1,3 @@
-"""Parallel text: read, split by source, cut into batches; and recipes, their errors and stages."""
-
 import gzip
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Fetching corpora from a local server that misbehaves in every way."""
-
 import contextlib
 import gzip
 import hashlib
@@ -32,7 +30,7 @@ PARTS = ("train", "val", *MULTI30K_TESTS)
 
 @pytest.fixture
 def captions(site: Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A small Multi30k on the server; returns its texts by name."""
+    """Serve a small Multi30k and return its texts by name."""
     texts = {f"{part}.{end}": f"{part} {end}\n" for part in PARTS for end in ("en", "de", "fr")}
     site.files |= {f"/raw/{name}.gz": gzip.compress(text.encode()) for name, text in texts.items()}
     cut = {f"{part}.lc.norm.tok.de": f"{part} tok\n" for part in MULTI30K_TESTS}

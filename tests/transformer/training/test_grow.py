@@ -1,5 +1,3 @@
-"""Models that grow from smaller ones, and models of one stack."""
-
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +103,6 @@ def test_what_cannot_grow(small: Checkpoint, changes: dict[str, object], message
 
 
 def test_a_recipe_that_grows(data: Path, tmp_path: Path) -> None:
-    """Wider, and with its own vocabulary, in which a number is spelled digit by digit."""
     first = run(recipe(data), tmp_path / "first")
     for end in ("en", "de"):
         lines = (data / f"pairs.{end}").read_text().replace("dog", "1234")
@@ -144,7 +141,7 @@ def test_a_run_learns_and_leaves_its_moments(task: str, data: Path, tmp_path: Pa
 
 
 def _check_moments(out: Path, val_nll: float) -> None:
-    """The snapshots of a run are checkpoints; the last one is the run's own end."""
+    """Check that snapshots are checkpoints, and that the last equals the run's end."""
     whole = inspect_entry(out)
     last_moment = whole.history.snapshots[-1]
     assert whole.relation == "end" and last_moment.val_nll == pytest.approx(val_nll, abs=0.02)

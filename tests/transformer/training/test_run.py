@@ -1,5 +1,3 @@
-"""Training: what a run leaves behind, its snapshots, and runs killed at any moment."""
-
 import errno
 import itertools
 import json
@@ -41,7 +39,6 @@ from transformer.training.trainer import (
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """A run of three epochs with snapshots and a log for TensorBoard."""
     data = parallel_text(tmp_path_factory.mktemp("run") / "data")
     path, out = recipe(data, "snapshots = 5", epochs=3), data.parent / "out"
     assert run(path, out, tensorboard=True) == out
@@ -132,7 +129,6 @@ def test_a_run_cut_short_without_validation_text(data: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stack", ["", '\n[stack]\ntask = "continue"\n'])
 def test_starting_from_another_checkpoint(stack: str, data: Path, tmp_path: Path) -> None:
-    """Takes its weights and its tokenizer, although the new text would give other pieces."""
     first = run(recipe(data, stack, epochs=1), tmp_path / "first")
     for file in data.glob("pairs.*"):
         file.write_text(file.read_text().replace("dog", "zebu"))
@@ -161,7 +157,7 @@ def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose last weights are its result, beside its `data`."""
+    """A run whose result is its last weights, beside its `data`."""
     data = parallel_text(tmp_path_factory.mktemp("snapshots") / "data")
     path = recipe(data, "snapshots = 4\npeak_lr = 2e-2", epochs=3, average=1)
     return run(path, data.parent / "out")
@@ -235,7 +231,7 @@ class Killed(BaseException):
 
 
 def run_killed(path: Path, out: Path, owner: Any, name: str, call: int) -> None:
-    """Begin or resume a run, and end it at the `call`-th call of owner.name."""
+    """Start or resume a run, and kill it at the `call`-th call to owner.name."""
     real, calls = getattr(owner, name), iter(range(1, 10**9))
 
     def deadly(*args: Any, **options: Any) -> Any:
@@ -256,7 +252,6 @@ def usual(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
 
 
 def logged(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl without times."""
     times = {"seconds", "tokens_per_second"}
     return [{k: v for k, v in line.items() if k not in times} for line in log_lines(out)]
 
@@ -318,7 +313,6 @@ def test_killed_within_saves(usual: Path, data: Path, tmp_path: Path, name: str)
 def test_a_longer_run_goes_on_from_a_finished_one(
     usual: Path, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And counts the temporary files of a killed process that it removes."""
     run(recipe(data, epochs=3), tmp_path / "whole")
     out = Path(shutil.copytree(usual, tmp_path / "longer"))
     for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", "state.pt.partial"):
@@ -363,7 +357,6 @@ def test_another_run_or_a_damaged_state_is_refused(usual: Path, data: Path, tmp_
 
 
 def test_killed_before_its_first_state(usual: Path, data: Path, tmp_path: Path) -> None:
-    """With the text it began with, no log line twice, and a mistake in the recipe corrected."""
     out = tmp_path / "out"
     with pytest.raises(ValueError, match="cannot train a tokenizer of 10 pieces"):
         run(recipe(data, vocab_size=10), out)
@@ -379,7 +372,7 @@ def test_killed_before_its_first_state(usual: Path, data: Path, tmp_path: Path) 
 
 
 def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
-    """An archive that PyTorch cannot close raises another error than the system's."""
+    """PyTorch raises another error than the system's if it cannot close an archive."""
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(200, 300)
     optimizer = torch.optim.Adam(model.parameters())

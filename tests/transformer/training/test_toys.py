@@ -1,5 +1,3 @@
-"""Toy tasks, the changes to the model, and requests to a run."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,7 +61,7 @@ def test_a_kept_model_computes_what_was_trained(change: str, tmp_path: Path) -> 
 
 
 class Watched(Job[bool]):
-    """Changes its request when a run pauses, by the updates made."""
+    """Changes its request when a run pauses, by the number of updates."""
 
     def __init__(self, script: dict[int, Control]) -> None:
         super().__init__()

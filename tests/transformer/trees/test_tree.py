@@ -1,5 +1,3 @@
-"""Trees: brackets, symbols, scores, words; their grammar tries every derivation."""
-
 import itertools
 import math
 import random
@@ -123,7 +121,7 @@ OTHER = read_tree(
 
 
 def test_scores_by_hand() -> None:
-    """Gold: S NP VP PP NP; the other: S NP NP PP NP, of which one NP is wrong."""
+    """Gold: S NP VP PP NP; the other: S NP NP PP NP, with one wrong NP."""
     found = score(GOLD, OTHER)
     assert (found.matched, found.gold, found.found) == (4, 5, 5)
     assert found.precision == found.recall == found.f1 == 0.8
@@ -236,7 +234,7 @@ Rules = dict[str, dict[tuple[str, ...], float]]
 
 
 def some_tree(draw: random.Random, depth: int = 0) -> Tree:
-    """A random tree; phrases of one, two, three and four children, of themselves too."""
+    """Return a random tree with one to four children per phrase, including recursive labels."""
     if depth == 3 or (depth and draw.random() < 0.55):
         return Tree(draw.choice("xyz"), word="w")
     n = draw.choice((1, 1, 2, 2, 3, 4))
@@ -244,7 +242,7 @@ def some_tree(draw: random.Random, depth: int = 0) -> Tree:
 
 
 def walked(tree: Tree) -> list[tuple[str, tuple[str, ...]]]:
-    """The rules of a tree, a phrase in capitals and a tag in small letters."""
+    """Yield a tree's rules, with phrases in capitals and tags in lower case."""
     if tree.word is not None:
         return []
     rule = tree.label, tuple(child.label for child in tree.children)
@@ -261,7 +259,7 @@ def shares(trees: list[Tree]) -> Rules:
 
 
 def highest(rules: Rules, label: str, tags: str, above: tuple[str, ...] = ()) -> float:
-    """The probability of the likeliest derivation of `tags` from `label`; tries every one."""
+    """Return the probability of the best derivation of `tags` from `label` by enumeration."""
     if label not in rules:
         return float(label == tags)
     best = 0.0
@@ -306,7 +304,7 @@ def test_a_phrase_and_a_tag_of_one_name_differ() -> None:
 
 
 def test_of_equally_probable_trees_the_last_phrases_are_longest() -> None:
-    """One with both phrases at the first noun uses the same rules, and rounding does not decide."""
+    """A tree with both phrases at the first noun has equal rules; rounding must not decide."""
     nouns = [read_tree(f"(NP (NN {word}))") for word in "abc"]
     around = read_tree("(NP (NP (NN a)) (PP (IN of) (NP (NN b))))")
     grammar = Pcfg([*nouns, around, *[read_tree("(NP (DT the) (NN a))")] * 5])

@@ -1,5 +1,3 @@
-"""Limits of the machine and of control groups, in files as the kernel writes them."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +18,7 @@ Write = Callable[[dict[str, str]], None]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes files of a root that replaces the machine's, which has eight processors."""
+    """Write files under a root that replaces a machine's root, with eight processors."""
     monkeypatch.setattr(limits, "_ROOT", tmp_path)
     monkeypatch.setattr(limits.os, "sched_getaffinity", lambda _: set(range(8)))
 

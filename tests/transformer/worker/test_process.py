@@ -1,5 +1,3 @@
-"""Jobs in threads and processes: the same traces and errors as here, and nothing left behind."""
-
 import dataclasses
 import os
 import signal

@@ -1,5 +1,3 @@
-"""Order of work: short first, then by arrival."""
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,7 @@ from transformer.worker.tracing import SENTENCES, trace_in_turn
 
 @pytest.fixture(autouse=True, scope="module")
 def _soon() -> Iterator[None]:
-    """Waiting work looks up often."""
+    """Make waiting work poll often."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "_EVERY", 0.01)
         yield
@@ -26,7 +24,7 @@ def _soon() -> Iterator[None]:
 
 @pytest.fixture
 def spend(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Processor time that stands still, except for what a thread spends here."""
+    """Replace processor time with a clock that only advances by what a thread spends."""
     spent = threading.local()
     monkeypatch.setattr(scheduler.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
     return lambda seconds: setattr(spent, "seconds", getattr(spent, "seconds", 0.0) + seconds)
@@ -37,7 +35,7 @@ def leave(*_: int) -> None:
 
 
 class Others:
-    """Threads that wait for a turn, one after the other, and note when they run."""
+    """Threads that queue for a turn and record when they run."""
 
     def __init__(self, schedule: Scheduler) -> None:
         self.order: list[str] = []
@@ -47,7 +45,7 @@ class Others:
         self._schedule, self._threads = schedule, list[threading.Thread]()
 
     def queue(self, name: str) -> None:
-        """Wait until the thread stands in the queue."""
+        """Wait until the thread is in the queue."""
         waiting = self._schedule.waiting
         self._threads.append(threading.Thread(target=self._run, args=(name,)))
         self._threads[-1].start()
@@ -127,7 +125,7 @@ def test_work_that_does_not_notice_its_turn_in_time_keeps_it() -> None:
 
 
 def test_long_works_alternate(spend: Callable[[float], None]) -> None:
-    """Each second computed lowers the rank, so the one that computed less is next."""
+    """Computing lowers the rank, so the work that computed less runs next."""
     turns = [Turn(Scheduler(), leave) for _ in range(2)]
     for turn in turns:
         turn.start_clock()

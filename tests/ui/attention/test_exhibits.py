@@ -1,5 +1,3 @@
-"""The Attention page's settings, which links restore, and its downloads."""
-
 import json
 from dataclasses import replace
 from itertools import product

@@ -1,5 +1,3 @@
-"""Compare: the other side, what both know, matching heads, and what differs between the two."""
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +117,6 @@ def setup(
     tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Setup:  # fmt: skip
-    """Two models of unequal depths and head counts, and few sentences."""
     save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
     left, right = (
@@ -189,7 +186,7 @@ def test_the_same_words_line_up_as_tokens_or_as_words() -> None:
         assert pairing.fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"
     other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
     fit = pairing.fit_of(LEFT, other, "encoder_self", "tokens")
-    assert fit.units == "words" and "over whole words" in fit.why
+    assert fit.units == "words" and "compares whole words" in fit.why
     assert pairing.fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
     assert pairing.labels(LEFT, "source", "words") == pairing.labels(other, "source", "words")
     longer = right((*WORDS, "▁now"))
@@ -216,7 +213,7 @@ def test_other_translations_do_not_line_up_until_one_is_followed() -> None:
     for kind in ("decoder_self", "cross"):
         fit = pairing.fit_of(LEFT, other, kind, "tokens")  # type: ignore[arg-type]
         assert fit.units == "" and fit.helps
-        assert "no partner" in fit.why
+        assert "cannot be paired" in fit.why
     assert pairing.fit_of(LEFT, other, "encoder_self", "tokens").units == "tokens"
     followed = replace(other, forced=True, text=LEFT.text)
     assert not pairing.fit_of(LEFT, followed, "cross", "tokens").helps
@@ -251,9 +248,9 @@ def test_words_that_are_cut_differently_are_named() -> None:
         read_trace(make_trace(S=len(words) + 1, T=3, src_tokens=words), "source")
         for words in (("▁The", "▁ani", "mal"), ("▁The", "▁a", "ni", "mal"), ("▁dog", "▁runs"))
     )
-    assert "1 of 2 shared word is cut differently" in apart(left, right)
+    assert "1 of 2 shared word is split differently" in apart(left, right)
     assert "`animal` is `ani·mal` in A and `a·ni·mal` in B" in apart(left, right)
-    assert "Both cut all 2 words" in apart(left, left)
+    assert "All 2 shared words are split in the same way" in apart(left, left)
     assert "no word in common" in apart(left, other)
 
 
@@ -291,8 +288,8 @@ def test_positions_of_models_differ_where_shapes_agree(
     tables = {name: each.table for name, each in found.items()}
     np.testing.assert_array_equal(tables["plain"], sinusoidal(20, 16).numpy())
     assert not why_not_subtracted(tables["plain"], tables["layout"])
-    assert "16 and 32 numbers" in why_not_subtracted(tables["plain"], tables["wide"])
-    assert "B’s table ends after 12" in why_not_subtracted(tables["plain"], tables["learned"])
+    assert "16 and 32 dimensions" in why_not_subtracted(tables["plain"], tables["wide"])
+    assert "B has only 12 positions" in why_not_subtracted(tables["plain"], tables["learned"])
     assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
     rounded = np.abs(tables["stored"] - tables["plain"]).max()
     assert 1e-5 < rounded < 1e-3 and f"{rounded:.1e}" in found["stored"].about
@@ -332,7 +329,7 @@ def test_letters_are_compared_one_by_one() -> None:
     (text("a"), text("b"), ("Even the first word differs",)),
     (text("a", "b"), text("a"), ("diverge at word 2", "B nothing more")),
     (text("a"), text("a"), ("same probability",)),
-    (text("a", total=-1.5), text("a", total=-3.0), ("A finds them likelier, by 1.50 nats",)),
+    (text("a", total=-1.5), text("a", total=-3.0), ("more probable under A, by 1.50 nats",)),
     (text(), text(), ("Neither",)),
     (text("a"), text(), ("Only A",)),
     (text(), text("a"), ("Only B",)),
@@ -342,7 +339,7 @@ def test_the_sentence_names_the_first_word_that_differs_or_who_finds_it_likelier
 ) -> None:
     said = where_they_differ(one, other)
     assert all(fact in said for fact in facts), said
-    assert "B reads A’s words" in where_they_differ(text("a"), text("a"), followed=True)
+    assert "B follows A’s words" in where_they_differ(text("a"), text("a"), followed=True)
 
 
 def test_published_figures_are_read_and_nothing_else() -> None:

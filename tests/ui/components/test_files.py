@@ -1,5 +1,3 @@
-"""Components' files: bundles are up to date, and modules import what they call."""
-
 import re
 import shutil
 import subprocess
@@ -31,7 +29,7 @@ def test_every_component_has_a_bundle() -> None:
 
 
 def test_bundles_are_those_of_the_sources(tmp_path: Path) -> None:
-    """Out of date: run `make components`."""
+    """If this fails, run `make components`."""
     if not shutil.which("npx"):
         pytest.skip("bundling needs npm")
     asked = ["npx", "--yes", "esbuild@0.25.12", "--version"]
@@ -45,7 +43,6 @@ def test_bundles_are_those_of_the_sources(tmp_path: Path) -> None:
 
 
 def test_a_module_imports_what_it_calls() -> None:
-    """A call of an undefined function would fail only when reached."""
     exported = {name for text in MODULES.values() for name in EXPORT.findall(text)}
     for path, text in MODULES.items():
         called = set(re.findall(r"(?:(?<![\w.])|(?<=\.{3}))(\w+)\(", text))

@@ -1,5 +1,3 @@
-"""The grid of maps, lines that the filter keeps, and the player."""
-
 import dataclasses
 import math
 from typing import Any
@@ -32,7 +30,7 @@ MAPS = TRACE.cross
 
 
 def inflated(sheet: grid.Sheet) -> tuple[dict[str, Any], np.ndarray]:
-    """Return the header, and the bytes that the browser draws, [rows, columns, queries, keys]."""
+    """Return the header and the drawn bytes, [rows, columns, queries, keys]."""
     header, body = inflate(sheet.body.tobytes())
     size = (header["queries"], header["keys"])
     flat = np.frombuffer(body, dtype=np.uint8).reshape(-1, *size)
@@ -234,7 +232,7 @@ def drawn(heads: list[tuple[int, int]], mass: float = 0.75, **more: Any) -> Draw
 
 
 def unpacked(lines: Drawing) -> np.ndarray:
-    """Return the weights in the message, [heads, queries, keys]; 0 if there is no line."""
+    """Return weights in the message, [heads, queries, keys]; 0 without a line."""
     k, (_, _, n, m) = len(lines.heads), lines.shape
     words = lines.body.view("<u4")
     counts, packed = words[: k * n].reshape(k, n), words[k * n :]
@@ -292,8 +290,7 @@ def test_colours_never_repeat_and_16_heads_take_the_first_16(
 def decode(
     trace: Trace, place: PlayerPlace | None = None, **options: Any
 ) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
-    """Decode like the JavaScript: header, cross-attention [L, H, T, S] and self-attention
-    [L, H, T, T], both as integers."""
+    """Decode as the JavaScript does: header, and integer maps [L, H, T, S] and [L, H, T, T]."""
     header, sent = unpack(player_component(trace, place or PlayerPlace(1), **options).message())
     body = np.frombuffer(sent, "<u2" if header["bits"] == 16 else "u1")
     n_layers, n_heads, n_steps, n_source = header["shape"]

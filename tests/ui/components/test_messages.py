@@ -1,5 +1,3 @@
-"""Messages to components and reports from the browser, of which only valid ones are read."""
-
 import math
 from collections.abc import Callable
 from typing import Any

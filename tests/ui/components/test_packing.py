@@ -1,5 +1,3 @@
-"""Messages to a component can be read back; a choice is sent only if made elsewhere."""
-
 from typing import Any
 
 import pytest
@@ -71,7 +69,7 @@ def parse(reported: Any) -> Any:
 
 
 class Browser:
-    """A component's messages, and reports in answer to them."""
+    """A component's messages and the browser's replies."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.session: dict[str, Any] = {}
@@ -92,7 +90,7 @@ class Browser:
         return self.sent[-1]["data"]  # type: ignore[no-any-return]
 
     def report(self, choice: Any, count: Any = None, session: str = "") -> None:
-        """Report a choice, counted unless a count is given, in answer to the last message."""
+        """Reply to the last message with a choice, counted by default."""
         self.count += 1
         said = {
             "count": self.count if count is None else count,

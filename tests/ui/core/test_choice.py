@@ -33,8 +33,6 @@ RAWS = (
 
 @dataclass(frozen=True)
 class Sample(Choice):
-    """Two settings, one of which belongs to a phrase."""
-
     picked: Param[int | None] = url_state.position("picked", of="phrase")
     count: Param[int] = Param("count", url_state.whole(3, 30), 10)
 
@@ -45,7 +43,7 @@ def _session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def others(param: Param[Any]) -> list[Any]:
-    """Return values that the setting can have, its default first."""
+    """Return possible values of the setting, its default first."""
     found = [param.default]
     held = [cell.cell_contents for cell in getattr(param.parse, "__closure__", None) or ()]
     words = [word for each in held for word in getattr(each, "__self__", ())]  # see `one_of`

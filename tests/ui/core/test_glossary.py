@@ -1,5 +1,3 @@
-"""The glossary is complete, findable and safe; texts about a mouse have versions for touch."""
-
 import ast
 import re
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ def test_a_sentence_longer_than_the_box_is_refused() -> None:
 
 
 def script() -> None:
-    """A frame with two settings that belong to the page and one that does not."""
+    """A frame with two settings of the page and one other setting."""
     import streamlit as st
 
     from ui.core import url_state

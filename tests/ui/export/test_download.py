@@ -1,5 +1,3 @@
-"""Downloads of figures: links, names and programs, and pages that open offline."""
-
 import ast
 import base64
 import hashlib
@@ -129,7 +127,7 @@ def test_typed_text_is_a_literal(tiny_checkpoint: Path, sentence: str, target: s
     arguments = called(code)
     assert arguments["sentence"] == sentence
     assert arguments.get("target") == target
-    assert len(ast.parse(code).body) == 8  # imports, one function, assignments; nothing more
+    assert len(ast.parse(code).body) == 10  # imports, one function, assignments; nothing more
 
 
 @pytest.mark.parametrize(("given", "expected"), [
@@ -231,8 +229,6 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
 
 
 class Reader(HTMLParser):
-    """A page's elements, and the text outside scripts."""
-
     def __init__(self, data: bytes) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -313,7 +309,7 @@ def test_nothing_is_asked_of_a_network_and_no_text_is_markup() -> None:
     shown = [each.strip("\u2068\u2069") for each in page.texts["bdi"]]
     assert {HOSTILE[1], "=HYPERLINK(1)", "l" * 200, "two↵lines␍↵"} <= set(shown)
     assert len(shown) == 2 * len(HOSTILE)
-    assert "".join(page.texts["code"]) == exhibit().snippet
+    assert "".join(page.texts["code"]) == exhibit().program
 
 
 def test_messages_come_back_byte_by_byte() -> None:
@@ -362,7 +358,7 @@ def test_every_component_fits_into_a_page(name: str) -> None:
 def test_save_goes_by_the_ending(tmp_path: Path) -> None:
     made = exhibit(offline=Offline("lens", b"\x00"))
     assert save(made, tmp_path / "a.HTML").read_bytes() == to_html(made)
-    assert save(made, str(tmp_path / "a.py")).read_text() == made.snippet
+    assert save(made, str(tmp_path / "a.py")).read_text() == made.program
     assert save(made, tmp_path / "a.CSV").read_bytes() == to_csv(made)
     assert save(made, tmp_path / "a.npz").read_bytes() == to_npz(made)
     assert save(made, tmp_path / "a.svg").read_bytes().startswith(b"<svg")

@@ -1,10 +1,9 @@
-"""Requests answered by the gate or passed on; pages and their base, policy and places."""
-
 import asyncio
 import base64
 import gzip
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import Visitors
+from ui.platform.server import TRANSLATED
 from ui.work import models
 from ui.work.lru import Lru
 
@@ -35,7 +35,7 @@ def get(
     path: str, kind: bytes = b"text/html", packed: bool = False, method: str = "GET",
     attached: bool = False, whole: bytes = PAGE,
 ) -> tuple[int, dict[bytes, bytes], bytes]:  # fmt: skip
-    """Return the answer to a request: that of the gate, or PAGE in two pieces from the app."""
+    """Return the gate's answer to a request, or PAGE in two parts from the app."""
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -87,13 +87,13 @@ def test_a_page_at_any_address_has_its_base_and_policy(
     assert not {b"etag", b"content-encoding"} & headers.keys()  # of the file, which differs
     policy = headers[b"content-security-policy"]
     assert b"default-src 'none'" in policy and b"frame-ancestors 'self'" in policy
-    if not depth:
-        assert body == PAGE
-        return
-    assert b"parts.length - %d" % depth in body
-    assert body.index(b"BACKEND_BASE_URL") < body.index(b"<title>")
-    script = body.partition(b"<script>")[2].partition(b"</script>")[0]
-    assert b"'sha256-" + base64.b64encode(hashlib.sha256(script).digest()) + b"'" in policy
+    parts = re.split(rb"<script>(.*?)</script>", body, flags=re.DOTALL)
+    assert b"".join(parts[::2]) == PAGE and parts[0].endswith(b"<head>")
+    *bases, translated = parts[1::2]
+    assert translated == TRANSLATED.encode() and len(bases) == bool(depth)
+    assert all(b"parts.length - %d" % depth in base and b"BACKEND" in base for base in bases)
+    for script in parts[1::2]:
+        assert b"'sha256-" + base64.b64encode(hashlib.sha256(script).digest()) + b"'" in policy
 
 
 def test_everything_else_passes(visitors: Visitors) -> None:

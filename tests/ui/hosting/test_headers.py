@@ -1,5 +1,3 @@
-"""Rules of the headers."""
-
 import base64
 import hashlib
 

@@ -1,5 +1,3 @@
-"""Settings refused at the start, and repeated log lines."""
-
 import logging
 import tempfile
 from pathlib import Path

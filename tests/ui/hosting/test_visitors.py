@@ -1,5 +1,3 @@
-"""Places, messages that browsers send, and connections that end because they send too much."""
-
 import asyncio
 import socket
 import threading
@@ -25,7 +23,7 @@ from ui.hosting.visitors import MOST_BYTES, MOST_WIDGETS, Line, Visitors
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the connections and messages of other tests, and let no time pass."""
+    """Clear connections and messages, and stop the clock."""
     monkeypatch.setattr(visitors, "ARRIVALS", Pace(20.0, 20.0, latest=10.0, clock=lambda: 0.0))
     monkeypatch.setattr(visitors, "HEARD", Pace(5e5, 5e5, latest=1.0, clock=lambda: 0.0))
 
@@ -52,7 +50,7 @@ BEAT = message(app_heartbeat=True)
 
 
 class Ends:
-    """The ends of a line within a running loop: what the browser says and reads."""
+    """Both ends of a line within a running loop."""
 
     def __init__(self) -> None:
         self.said: asyncio.Queue[Any] = asyncio.Queue()
@@ -186,7 +184,7 @@ def test_an_idle_line_ends_and_its_browser_waits_like_others(
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[int, list[bytes]]]:
-    """A server's port, and what an app behind the gate has heard."""
+    """A server's port, and the messages that reach the app behind the gate."""
     heard: list[bytes] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -1,5 +1,3 @@
-"""Rows of the Models page, the text of its cards, and the plan of an import."""
-
 import os
 import re
 import threading

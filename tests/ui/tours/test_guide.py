@@ -1,5 +1,3 @@
-"""Tours and the figures of training in them."""
-
 import json
 import re
 import shutil
@@ -62,7 +60,6 @@ def shipped(request: pytest.FixtureRequest) -> Scene:
 
 
 def needs_of(trace: Trace, seed: int) -> Needs:
-    """Made-up changes for a made-up trace."""
     rng = np.random.default_rng(seed)
     t, shapes = len(trace.predicted_ids), {kind: trace.attention(kind).shape for kind in KIND_NAMES}
     changes = {kind: rng.normal(size=(*shape[:2], t)) for kind, shape in shapes.items()}

@@ -1,5 +1,3 @@
-"""The Translate page's opening, its sentences, and the player's first step."""
-
 import dataclasses
 from collections.abc import Sequence
 
@@ -19,7 +17,7 @@ from ui.translate.player import default_step
 from ui.translate.words import length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
-RIDDLE = Riddle("it", "German asks for the noun.", (
+RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
     Act("It was too tired.", *NOUNS, "das Tier", "es"),
     Act("It was too old.", *NOUNS, "das Tier", "es"),
     Act("The street was wide.", *NOUNS[::-1], "die Matte", "sie", KNOWN),

@@ -1,5 +1,3 @@
-"""The desk of a page: results once, runs in turn, progress, and the compute quota."""
-
 import dataclasses
 import math
 import threading
@@ -135,7 +133,7 @@ def test_several_computations_are_one_job(view: View, monkeypatch: pytest.Monkey
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never let a run in beside one that keeps its turn, and forget the pace of earlier runs."""
+    """Prevent runs from overtaking, and reset the pace of earlier runs."""
     monkeypatch.setattr(RUNS, "_patience", math.inf)
     monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0))
 

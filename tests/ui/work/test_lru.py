@@ -1,5 +1,3 @@
-"""A cache bounded in bytes, in which one thread computes what others wait for."""
-
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor

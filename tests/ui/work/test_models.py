@@ -1,5 +1,3 @@
-"""Models in memory: loaded once, bounded in bytes, and refused where memory is too short."""
-
 import shutil
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from ui.work.lru import ENTRY_BYTES, Lru
 
 @pytest.fixture
 def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Three checkpoints, and room for the models of two."""
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     found = [shutil.copytree(tiny_checkpoint, tmp_path / name) for name in ("a", "b", "c")]
     config = inspect_entry(found[0]).config

@@ -1,5 +1,3 @@
-"""Traces under their requests: keys, errors, and the process that makes them."""
-
 import dataclasses
 import os
 import shutil

@@ -1,5 +1,3 @@
-"""Only paths in a checkpoint root are opened, however they are spelled."""
-
 import contextlib
 import os
 from pathlib import Path
@@ -15,7 +13,6 @@ from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_root
 
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Two roots with a model each, beside a folder that must not be read."""
     first, second, secret = (tmp_path / name for name in ("first", "second", "secret"))
     for folder in (first / "one", second / "two", secret):
         folder.mkdir(parents=True)
@@ -56,7 +53,6 @@ def test_paths_inside_are_found_by_either_spelling(roots: tuple[Path, Path]) -> 
     "outwards/config.json", "odd",
 ])  # fmt: skip
 def test_paths_outside_are_refused_in_one_line(roots: tuple[Path, Path], path: str) -> None:
-    """However they are spelled, and wherever a link within a root leads."""
     first, second = roots
     first.with_name("first-and-more").mkdir()
     (first / "inwards").symlink_to(second / "two")

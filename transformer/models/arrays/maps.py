@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, map_sizes
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Reals, map_sizes
 
 #: Map names of the `transformers` library.
 ALIASES: dict[str, AttentionKind] = {
@@ -39,8 +39,12 @@ _NAMES = {*ATTENTION_KINDS, *ALIASES, *SINGLE}
 #: Advice on outputs without weights, for messages.
 _ASK = (
     "the transformers library returns them with attn_implementation='eager' and "
-    "output_attentions=True"
+    "output_attentions=True, PyTorch's MultiheadAttention with need_weights=True and "
+    "average_attn_weights=False (inside its layers by a hook, see docs/arrays.md)"
 )
+
+#: Names of axes, in the order of maps of several sentences.
+AXES = ("layers", "batch", "heads", "queries", "keys")
 
 
 def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
@@ -76,6 +80,7 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
     `beam_indices` [R, T] has the rows of R sequences at every step, -1 after their ends.
     """
     depths = {name: _depth(value) for name, value in given.items() if name in _NAMES}
+    axes = None if "axes" not in given else str(array_of(where, "axes", given["axes"]))
     full = [name for name, depth in depths.items() if depth]
     if not full and (depths or hasattr(given, "to_tuple")):  # a `ModelOutput`
         missing = min(depths, default="attentions")
@@ -91,7 +96,7 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
                 f"{where}: the {rows} rows of {steps[0]!r} cannot be joined without the sequences, "
                 "and beam_indices if they are beams; pass the whole output of `generate`"
             )
-        if not 0 <= at < count or (batch is None and count > 1):
+        if not _is_index(at, count) or (batch is None and count > 1):
             fault = f"is of {count} sequences; choose one by batch=, from 0 to {count - 1}"
             raise CheckpointError(f"{where}: {steps[0]!r} {fault}")
     for name in full:
@@ -100,13 +105,53 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
             path = [at] * len(given[name]) if beams is None else [int(row) for row in beams[at]]
             chosen["decoder_self" if single else name] = _joined(where, name, given[name], path)
             continue
-        chosen[name] = array = array_of(where, name, given[name])
-        if array.ndim == 5 and batch is not None:
+        array = array_of(where, name, given[name])
+        if depths[name] == (1, 3) and array.shape[1] > 1 and axes is None:
+            raise _unnamed(where, name, array.shape)
+        chosen[name] = array = array if axes is None else named_axes(where, name, array, axes)
+        if batch is not None:
+            if array.ndim != 5:
+                raise _unnamed(where, name, array.shape, f" has no axis for batch={batch!r}")
             n, sources = count or array.shape[1], array.shape[1]
-            if not 0 <= batch < n or not sources or n % sources:
-                raise wrong(where, name, array.shape, f" has no batch={batch} of {n} sequences")
+            if not _is_index(batch, n) or not sources or n % sources:
+                fault = f" has no batch={batch!r} of {n} sequences; choose from 0 to {n - 1}"
+                raise wrong(where, name, array.shape, fault)
             chosen[name] = array[:, batch * sources // n]  # several sequences may share a source
     return chosen
+
+
+def named_axes(where: str, name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
+    """Return an array as [L, B, H, n, m]; `axes` names its axes, such as "batch, query, key".
+
+    Raises: `CheckpointError` for other names, or another number of them.
+    """
+    singular = {"query": "queries", "layer": "layers", "head": "heads", "key": "keys"}
+    names = [singular.get(axis, axis) for axis in axes.replace(",", " ").split()]
+    if len(names) != array.ndim or {*names} - {*AXES} or not {"queries", "keys"} <= {*names}:
+        fault = (
+            f" does not have axes={axes!r:.80}; expected {array.ndim} different names, among them "
+            f"queries and keys, of {', '.join(AXES)}"
+        )
+        raise wrong(where, name, array.shape, fault)
+    ordered = array.transpose([names.index(axis) for axis in AXES if axis in names])
+    return np.expand_dims(ordered, [at for at, axis in enumerate(AXES) if axis not in names])
+
+
+def _unnamed(where: str, name: str, shape: Sequence[int], fault: str = "") -> CheckpointError:
+    listed = "layers, " * (len(shape) == 4)
+    others = [f"'{listed}{axis}, queries, keys'" for axis in ("heads", "batch")]
+    if len(shape) == 3:
+        others.append("'layers, queries, keys'")
+    elif fault:
+        others[0] = "'batch, heads, queries, keys'"
+    fault = fault or f" may be {shape[-3]} heads or a batch of {shape[-3]}"
+    fault += f": add axes={' or axes='.join(others)} to the arrays"
+    return wrong(where, name, shape, fault)
+
+
+def _is_index(value: object, n: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and 0 <= int(value) < n  # type: ignore[call-overload]
 
 
 def _depth(value: Any) -> tuple[int, int] | None:
@@ -212,10 +257,12 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         four = four[:1] + four[2:]
     if len(four) not in (2, 3, 4):
         fault = (
-            " is not a map; allowed are [layers, heads, queries, keys], [heads, queries, keys] and "
-            "[queries, keys]"
+            " is not a map; allowed are [layers, heads, queries, keys], [queries, keys] and "
+            "others whose axes have names (axes=)"
         )
         raise wrong(where, name, shape, fault)
+    if len(four) == 3 and four[0] > 1:
+        raise _unnamed(where, name, shape)
     layers, heads, n, m = four = (1,) * (4 - len(four)) + four
     if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
         fault = (
@@ -243,15 +290,48 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
     sums = maps.sum(axis=-1, dtype=np.float64)
     low, high = -WEIGHT_TOLERANCE, 1 + ABOVE_ONE
     rows = f"rows are queries and sum to 1 within {ROW_TOLERANCE:g}"
+    empty: Bools = np.asarray(np.isnan(maps).all(axis=-1) | ~maps.any(axis=-1))
     for bad, values, fault in (
+        (empty & ~empty.all(), sums, ": row {at} sees nothing (its sum is {value:g})"),
         (~np.isfinite(maps), maps, ": NaN or infinite at {at}; weights are from 0 to 1"),
         ((maps < low) | (maps > high), maps, ": {value:.4g} at {at}; weights are from 0 to 1"),
         (np.abs(sums - 1) > ROW_TOLERANCE, sums, f": row {{at}} sums to {{value:.4g}}; {rows}"),
     ):
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise wrong(where, name, array.shape, fault.format(value=values[at], at=at))
+            fault = fault.format(value=values[at], at=at)
+            raise wrong(where, name, array.shape, f"{fault}. {_advice(array, maps, sums, empty)}")
     return maps
+
+
+def _advice(array: NDArray[Any], maps: Floats, sums: Reals, empty: Bools) -> str:
+    """Return why rows are probably not weights, and the way out."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        probable = np.abs(np.exp(maps).sum(axis=-1, dtype=np.float64) - 1) <= ROW_TOLERANCE
+        columns = np.abs(maps.sum(axis=-2, dtype=np.float64) - 1) <= ROW_TOLERANCE
+        constant = np.ptp(sums) <= ROW_TOLERANCE * np.abs(sums).max()
+    if empty.all():
+        return "All rows see nothing: did the model fail, or is every key masked?"
+    if empty.any():
+        return "Is it padding? Leave out its rows and columns"
+    if np.isnan(maps).any():
+        return "Did the model overflow? Run it in float32"
+    if probable.all():
+        return "Are these log-probabilities? Take exp(maps)"
+    if array.dtype.kind in "biu":
+        return f"Are these counts, ids or a mask ({array.dtype})? Weights are fractions"
+    if (maps < 0).any() or np.isinf(maps).any():
+        return "Are these scores in front of the softmax? Take softmax(maps) over the keys"
+    if columns.all():
+        return "Columns do: are queries and keys exchanged? Exchange the last two axes"
+    if constant:
+        return "All rows have this sum: are these percentages, or sums over heads? Divide by it"
+    if np.abs(sums.mean() - 1) < 0.5:
+        return (
+            "Was the model in training mode, with dropout? Call model.eval(). Are keys left out? "
+            "Divide rows by their sums"
+        )
+    return "Are these scores in front of the softmax? Take softmax(maps) over the keys"
 
 
 def _is_causal(maps: Floats) -> bool:

@@ -1,7 +1,7 @@
 """Read and write a `Trace` as arrays by name.
 
 docs/arrays.md describes the layout. In short: maps are named `encoder_self`, `decoder_self` and
-`cross` and are [L, H, n, m], optionally without leading axes of 1; `attention` is the
+`cross` and are [L, H, n, m] or [n, m]; `axes` names the axes of others. `attention` is the
 self-attention of a model with one stack. Tokens are text arrays: `src_tokens` and `tgt_tokens`, or
 `tokens` for one stack. Everything else is optional. Rows are queries and sum to 1; nothing is
 renormalised.
@@ -33,13 +33,13 @@ LAYOUT, OURS = "layout", "headlight 1"
 _TEXTS = ("src_tokens", "tgt_tokens", "predicted_tokens", "top_tokens", "source", "text")
 #: `Trace` fields that a file stores; a search is too large.
 STORED = tuple(field.name for field in fields(Trace) if field.name != "search")
-KNOWN = frozenset({*STORED, *ALIASES, *SINGLE, "tokens", LAYOUT})
+KNOWN = frozenset({*STORED, *ALIASES, *SINGLE, "tokens", "axes", LAYOUT})
 
 
 def load_arrays(path: str | Path, batch: int | None = None) -> Trace:
     """Read a trace from an .npz file written by any program.
 
-    Args: batch: index of the sentence in maps [L, B, H, n, m].
+    Args: batch: index of the sentence in maps with an axis for it, such as [L, B, H, n, m].
 
     Raises: `CheckpointError`, one line with the file, the array, its shape and the allowed values.
     """
@@ -53,11 +53,15 @@ def describe_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
     Raises: `CheckpointError` for bad headers, like `load_arrays`.
     """
     where = str(path)
+    axes = read_npz(Path(path), frozenset({"axes"})).get("axes")
     shapes: dict[AttentionKind, tuple[int, ...]] = {}
     for name, (shape, _) in describe_npz(Path(path), KNOWN).items():
         field = "encoder_self" if name in SINGLE else ALIASES.get(name, name)
         for kind in ATTENTION_KINDS:
             if kind == field and 0 not in shape:
+                if axes is not None:
+                    empty = np.broadcast_to(np.float32(0), shape)
+                    shape = checks.named_axes(where, name, empty, str(axes)).shape
                 shapes[kind] = checks.four_axes(where, name, shape)
     if not shapes:
         raise checks.no_maps(where)
@@ -113,7 +117,8 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
 
     Args:
         where: source name in messages, such as the file.
-        batch: index of the sentence in maps [L, B, H, n, m], or of the result of `generate`.
+        batch: index of the sentence in maps with an axis for it, such as [L, B, H, n, m], or of the
+            result of `generate`.
 
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """

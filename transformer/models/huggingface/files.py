@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import math
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
-from transformer.models.importers.settings import UNUSED, Settings
+from transformer.models.importers.settings import GENERATING, Settings
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 #: Weight file names, in order of preference.
@@ -100,6 +99,8 @@ def _checked(path: Path, values: Any, name: str = "") -> Any:
                     f"{path}: {key}: quantised weights are not supported; "
                     "allowed are float32, float16 and bfloat16"
                 )
+            if key in GENERATING:  # see `generation_settings`
+                continue
             inner = _checked(path, value, f"{key}")
             if key not in IGNORED:
                 checked[key] = inner
@@ -120,32 +121,17 @@ def _checked(path: Path, values: Any, name: str = "") -> Any:
     return values
 
 
-def generation_path(folder: Path) -> Path:
-    """Return the file of the generation settings, which older models keep in config.json."""
-    return folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
-
-
-def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def generation_settings(folder: Path) -> Settings:
     """Return the generation settings from their file, as the library does.
 
-    Without this file, they come from config.json (`values`), or else from its decoder's config.
+    Older models have no such file: they come from config.json, or else from its decoder's config.
     """
-    if (path := generation_path(folder)).name == GENERATION:
-        return json_object(path)
+    if (path := folder / GENERATION).exists():
+        return Settings(path, json_object(path))
+    values = json_object(folder / CONFIG)
     inner: Any = next(filter(None, map(values.get, ("decoder", "generator", "text_config"))), {})
     given = {name: value for name, value in values.items() if value is not None}
-    return {**(inner if isinstance(inner, dict) else {}), **given}
-
-
-def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the generation settings that Headlight does not follow, as `name=value`.
-
-    Users choose the length; tokens are never sampled; the library gets no groups of beams,
-    constraints or other processors.
-
-    Args: values: content of config.json.
-    """
-    return Settings(generation_path(folder), generation_values(folder, values)).unused(UNUSED)
+    return Settings(folder / CONFIG, {**(inner if isinstance(inner, dict) else {}), **given})
 
 
 def check_folder(folder: Path) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,18 @@ from torch import Tensor
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import library
-from transformer.search.decoding import Decoding, library_decoding
+from transformer.models.importers.settings import (
+    MAX_BANNED,
+    NUMBERS,
+    TOKENS,
+    UNUSED,
+    Settings,
+    checked_flag,
+    library_decoding,
+)
+from transformer.search.decoding import Decoding
+from transformer.search.inputs import checked_number, checked_whole
 from transformer.types import Report
-
-#: Maximum number of tokens that are never generated.
-MAX_BANNED = 10_000
-
-#: Bounds of the numbers that models may set for the library's search. `int` bounds mean integers.
-NUMBERS: dict[str, tuple[float, float]] = {
-    "min_length": (0, 10_000),
-    "min_new_tokens": (0, 10_000),
-    "no_repeat_ngram_size": (0, 1_000),
-    "encoder_no_repeat_ngram_size": (0, 1_000),
-    "repetition_penalty": (0.001, 1_000.0),
-    "encoder_repetition_penalty": (0.001, 1_000.0),
-}
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,7 @@ class Generation:
     forced_first: int | None  # first generated token, or None if the model chooses it
     decoding: Decoding  # `alpha` is the library's `length_penalty`: scores are log P / |Y|^alpha
     rules: Mapping[str, Any] = field(default_factory=dict)  # other search settings
+    unused: tuple[str, ...] = ()  # settings not followed, as `name=value`
 
     @property
     def special(self) -> tuple[int, ...]:
@@ -48,87 +46,97 @@ class Generation:
         return tuple(token for token in tokens if token is not None)
 
 
-def read_generation(
-    path: Path, values: Mapping[str, Any], vocab_size: int, *, starts: bool
-) -> Generation:
-    """Read and check the generation settings.
-
-    `transformer.models.huggingface.files.unused_settings` lists the settings without effect here.
+def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Generation:
+    """Read the generation settings; those that are bad or never followed are listed in `unused`.
 
     Args:
-        path: file to name in errors.
-        values: see `transformer.models.huggingface.files.generation_values`.
+        settings: see `transformer.models.huggingface.files.generation_settings`.
         vocab_size: upper limit of token ids.
         starts: True if the decoder needs a first token, as in an encoder-decoder.
     """
 
-    def checked(name: str, ids: Any) -> list[int]:
+    def ids(value: Any) -> list[int]:
         # Older files write -1 for no token.
-        tokens = [token for token in (ids if isinstance(ids, list) else [ids]) if token != -1]
-        if not starts and name in ("eos_token_id", "pad_token_id"):
-            # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
-            tokens = [token for token in tokens if type(token) is not int or token < vocab_size]
-        for token in tokens:
-            if type(token) is not int or not 0 <= token < vocab_size:
-                raise CheckpointError(
-                    f"{path}: {name}={token!r} is not a token from 0 to {vocab_size - 1}"
-                )
-        if len(tokens) > MAX_BANNED:
-            raise CheckpointError(
-                f"{path}: {name} has {len(tokens):,} tokens; at most {MAX_BANNED:,}"
-            )
-        return tokens
+        given = [token for token in (value if isinstance(value, list) else [value]) if token != -1]
+        if len(given) > MAX_BANNED:
+            raise InputError(f"{len(given):,} tokens; at most {MAX_BANNED:,} are allowed")
+        return [checked_whole("token", token, vocab_size - 1, least=0) for token in given]
 
-    def tokens(name: str) -> list[int]:
-        value = values.get(name)
-        return [] if value is None else checked(name, value)
-
-    def token(name: str) -> int | None:
-        return next(iter(tokens(name)), None)
-
-    def number(name: str, low: float, high: float) -> int | float | None:
-        value = values.get(name)
-        kinds = (int, type(None)) if isinstance(low, int) else (int, float, type(None))
-        if type(value) not in kinds or not (value is None or low <= value <= high):
-            raise CheckpointError(
-                f"{path}: {name}={value!r:.40} is not a number from {low} to {high}"
-            )
-        return value if value is None or isinstance(low, int) else float(value)
-
-    try:
-        decoding = library_decoding(values)
-    except InputError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    eos, pad = tokens("eos_token_id"), token("pad_token_id")
-    start = None
-    if starts:
-        first = token("decoder_start_token_id")
-        start = token("bos_token_id") if first is None else first
-        if start is None:
-            raise CheckpointError(
-                f"{path}: decoder_start_token_id is missing, and bos_token_id too"
-            )
-    words = values.get("bad_words_ids") or []
-    if not isinstance(words, list) or len(words) > MAX_BANNED:
-        raise CheckpointError(
-            f"{path}: bad_words_ids is not a list of at most {MAX_BANNED:,} words"
+    def ends(value: Any) -> list[int]:
+        # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
+        given = value if isinstance(value, list) else [value]
+        return ids(
+            [token for token in given if starts or type(token) is not int or token < vocab_size]
         )
-    rules: dict[str, Any] = {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
-    rules |= {
-        "renormalize_logits": values.get("renormalize_logits") is True or None,
-        "bad_words_ids": [ids for word in words if (ids := checked("bad_words_ids", word))] or None,
-        "suppress_tokens": tokens("suppress_tokens") or None,
-        "begin_suppress_tokens": tokens("begin_suppress_tokens") or None,
-        "forced_eos_token_id": (tokens("forced_eos_token_id") if starts else None) or None,
+
+    def words(value: Any) -> list[list[int]]:
+        if not isinstance(value, list) or len(value) > MAX_BANNED:
+            raise InputError(f"not a list of at most {MAX_BANNED:,} words")
+        return [word for word in map(ids, value) if word]
+
+    def token(name: str, read: Callable[[Any], list[int]] = ids) -> int | None:
+        return next(iter(settings.followed(name, read, ())), None)
+
+    def number(name: str, low: float, high: float) -> float | None:
+        if isinstance(low, int):
+            return settings.followed(
+                name, lambda value: checked_whole(name, value, int(high), least=int(low)), None
+            )
+        return settings.followed(
+            name, lambda value: checked_number(name, value, high, least=low), None
+        )
+
+    eos, pad = settings.followed("eos_token_id", ends, ()), token("pad_token_id", ends)
+    first = token("decoder_start_token_id")
+    first = token("bos_token_id") if first is None else first
+    banned = settings.followed("bad_words_ids", words, ())
+    flag = settings.followed("renormalize_logits", checked_flag, False)
+    rules: dict[str, Any] = {
+        # The library ignores a ban of an end alone, but refuses a list of nothing else.
+        "bad_words_ids": [word for word in banned if word not in [[end] for end in eos]] or None,
+        "renormalize_logits": flag or None,
     }
+    rules |= {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
+    rules |= {name: settings.followed(name, ids, ()) or None for name in TOKENS}
     return Generation(
-        start=start,
+        start=first if starts else None,
         eos=tuple(eos),
         pad=pad if pad is not None else next(iter(eos), None),
-        forced_first=token("forced_bos_token_id") if starts else None,
-        decoding=decoding,
+        forced_first=token("forced_bos_token_id"),
+        decoding=library_decoding(settings),
         rules={name: value for name, value in rules.items() if value is not None},
+        unused=settings.unused(UNUSED),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """Generated tokens, and the library's processors of scores."""
+
+    ids: tuple[int, ...]  # a final `</s>` included
+    processors: Any  # the library's `LogitsProcessorList`
+    greedy: bool
+
+    def log_probs(self, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        """Return the log-probabilities of the generated tokens as the search counts them, [n].
+
+        Beam search processes the model's log-probabilities, so that a forced token costs nothing
+        and a banned one leaves the others unchanged. Greedy search processes logits; the
+        log-probabilities are those of the processed logits, normalised.
+
+        Args:
+            logits: [n, V], the model's, unprocessed.
+            ids: all decoder inputs up to the last generated token.
+        """
+        first, log_probs = len(ids) - len(self.ids), []
+        for t, (row, token) in enumerate(zip(logits[:, None], self.ids, strict=True)):
+            before = torch.tensor([ids[: first + t]], device=logits.device)
+            scores = self.processors(before, row if self.greedy else row.log_softmax(-1))[0]
+            scores = scores.log_softmax(-1) if self.greedy else scores
+            # A search without a choice takes a banned token; the model's own value is finite.
+            allowed = scores[token].isfinite()
+            log_probs.append(scores[token] if allowed else row[0].log_softmax(-1)[token])
+        return torch.stack(log_probs)
 
 
 def generate(
@@ -139,8 +147,8 @@ def generate(
     new_tokens: int,
     progress: Report | None,
     n_layers: int,
-) -> tuple[int, ...]:
-    """Return the ids that the library's beam search generates, including a final `</s>`.
+) -> Generated:
+    """Run the library's beam search.
 
     Args:
         ids: [S], the encoder's input, or the beginning of the text.
@@ -176,18 +184,23 @@ def generate(
         # The library's cache is as deep as the encoder, but T5's decoder may be deeper.
         caches = (transformers.DynamicCache(), transformers.DynamicCache())
         extra["past_key_values"] = transformers.EncoderDecoderCache(*caches)
+    inputs: dict[str, Any] = {
+        "inputs": rows, "attention_mask": torch.ones_like(rows), "generation_config": settings,
+    }  # fmt: skip
     try:
         written = model.generate(
-            rows,
-            attention_mask=torch.ones_like(rows),
-            generation_config=settings,
-            stopping_criteria=transformers.StoppingCriteriaList([step]),
-            **extra,
+            **inputs, stopping_criteria=transformers.StoppingCriteriaList([step]), **extra
         )[0, n_prompt:].tolist()
+        # In place of a search, a function that returns the processors that a search is given.
+        processors = model.generate(**inputs, custom_generate=_processors)
     except Exception as error:
         if error in stops:
             raise
         raise CheckpointError(f"{name}: the model cannot generate ({one_line(error)})") from None
     # After an end, the rest is padding.
     end = next((at for at, token in enumerate(written) if token in generation.eos), len(written))
-    return tuple(written[: end + 1])
+    return Generated(tuple(written[: end + 1]), processors, decoding.beam_size == 1)
+
+
+def _processors(_: Any, __: Any, logits_processor: Any, **rest: Any) -> Any:
+    return logits_processor

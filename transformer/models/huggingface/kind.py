@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import CheckpointError, InputError
 from transformer.models.entry import Entry, identity
 from transformer.models.huggingface import HuggingFaceModel, files
+from transformer.models.huggingface.generate import read_generation
 from transformer.models.importers.kind import MARIAN
-from transformer.search.decoding import DEFAULT_DECODING, library_decoding
+from transformer.search.decoding import DEFAULT_DECODING
 from transformer.trace.tracer import Tracer
 
 
@@ -30,14 +30,17 @@ def describe(ref: ModelRef) -> Entry:
         about += (
             " Its two vocabularies have one size, so its tokenizer is assumed to name both sides."
         )
-    try:
-        decoding = library_decoding(files.generation_values(folder, values))
-    except InputError as error:
-        raise CheckpointError(f"{files.generation_path(folder)}: {error}") from None
+    inner = (part for part in (values.get("decoder"), values.get("text_config")) if part)
+    owners = [values, *(part for part in inner if isinstance(part, dict))]
+    named = [owner.get(name) for owner in owners for name in ("tgt_vocab_size", "vocab_size")]
+    size = next((value for value in named if type(value) is int), files.MAX_NUMBER)
+    generation = read_generation(
+        files.generation_settings(folder), size,
+        starts=values.get("is_encoder_decoder") is True,
+    )  # fmt: skip
     return Entry(
-        ref.name, ref, n_numbers=n_numbers, about=about,
-        unused=files.unused_settings(folder, values),
-        metrics={DEFAULT_DECODING: decoding.to_dict()},
+        ref.name, ref, n_numbers=n_numbers, about=about, unused=generation.unused,
+        metrics={DEFAULT_DECODING: generation.decoding.to_dict()},
     )  # fmt: skip
 
 

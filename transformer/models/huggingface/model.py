@@ -18,12 +18,11 @@ from typing import Any
 import torch
 
 from transformer.device import Device, resolve_device
-from transformer.errors import InputError
+from transformer.errors import CheckpointError, InputError
 from transformer.models.huggingface.building import Family, build, copied, vocabulary_sizes
 from transformer.models.huggingface.files import (
     FILES,
-    generation_path,
-    generation_values,
+    generation_settings,
     library,
     read_values,
 )
@@ -35,6 +34,7 @@ from transformer.models.huggingface.tokenizer import (
     read_tokenizer,
 )
 from transformer.models.huggingface.tracing import KINDS, Tracing, position_limits
+from transformer.models.importers.settings import Settings
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import Ids
 from transformer.search.records import NO_TRANSLATION, Translation
@@ -82,6 +82,10 @@ class HuggingFaceModel(Tracing, Unedited):
         max_tokens: int = 512,
     ) -> None:
         """Wrap a model in evaluation mode with eager attention; see `load`."""
+        if family == "encoder_decoder" and generation.start is None:
+            raise CheckpointError(
+                f"{path or name}: decoder_start_token_id is missing, and bos_token_id too"
+            )
         self._device = resolve_device(device)
         self._model = model.to(self._device)
         # Every call passes its own generation config; no other setting applies.
@@ -111,8 +115,8 @@ class HuggingFaceModel(Tracing, Unedited):
         values = read_values(folder)
         model, family = build(folder)
         sizes = vocabulary_sizes(model, family)
-        settings, starts = generation_values(folder, values), family == "encoder_decoder"
-        generation = read_generation(generation_path(folder), settings, sizes[1], starts=starts)
+        settings, starts = generation_settings(folder), family == "encoder_decoder"
+        generation = read_generation(settings, sizes[1], starts=starts)
         text = read_tokenizer(folder, values, model.config, sizes, generation.special)
         name = folder.resolve().name
         return cls(
@@ -142,7 +146,7 @@ class HuggingFaceModel(Tracing, Unedited):
             own = model.generation_config.to_dict()
             values = {key: value for key, value in own.items() if value is not None}
         sizes, starts = vocabulary_sizes(copy_of_model, family), family == "encoder_decoder"
-        generation = read_generation(Path(name), values, sizes[1], starts=starts)
+        generation = read_generation(Settings(Path(name), values), sizes[1], starts=starts)
         text = checked_tokenizer(name, copy.deepcopy(tokenizer), sizes, generation.special)
         return cls(
             copy_of_model, family, text, generation,

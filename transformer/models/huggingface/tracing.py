@@ -15,7 +15,7 @@ from torch import Tensor
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.building import Family
-from transformer.models.huggingface.generate import Generation, generate
+from transformer.models.huggingface.generate import Generated, Generation, generate
 from transformer.models.huggingface.tokenizer import HubTokenizer, TokenizedText
 from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
@@ -168,10 +168,11 @@ class Tracing:
         if new_tokens:
             new_tokens = checked_new_tokens(new_tokens, len(ids), self.max_tokens)
         self._check_memory(0, len(ids) + new_tokens)
-        if new_tokens:
-            ids += self._generate(generation, ids, new_tokens, progress)
+        found = self._generate(generation, ids, new_tokens, progress) if new_tokens else None
+        ids += () if found is None else found.ids
         trace = self._record(
             TokenizedText(source.text, (), (), (), ()), ids, ids[1:], top_k,
+            found=found, alpha=generation.decoding.alpha if found else 0.0,
             text=self._text.decode(ids), forced=not new_tokens, n_forced=len(source.ids) - 1,
         )  # fmt: skip
         n = len(source.ids)  # pieces of the text mark where words start
@@ -200,19 +201,21 @@ class Tracing:
             generation = replace(generation, **change)
         start, first, limit = generation.start, generation.forced_first, 0
         assert start is not None
+        found = None
         if target is None:
             limit = len(source.ids) + EXTRA_LENGTH
             if max_length is not None:
                 limit = checked_whole("max_length", max_length)
             limit = min(limit, self.max_tokens)
             self._check_memory(len(source.ids), limit)
-            predicted = self._generate(generation, source.ids, limit, progress)
+            found = self._generate(generation, source.ids, limit, progress)
+            predicted = found.ids
         else:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
         n_fixed = int(first is not None and predicted[0] == first)
         trace = self._record(
-            source, (start, *predicted[:-1]), predicted, top_k,
+            source, (start, *predicted[:-1]), predicted, top_k, found=found,
             alpha=generation.decoding.alpha, unscored=n_fixed, text=self._text.decode(predicted),
             complete=predicted[-1] in generation.eos, forced=target is not None,
             n_forced=n_fixed if target is None else len(predicted),
@@ -229,6 +232,7 @@ class Tracing:
         predicted: tuple[int, ...],
         top_k: int = 1,
         *,
+        found: Generated | None = None,
         alpha: float = 0.0,
         unscored: int = 0,
         **rest: Any,
@@ -239,24 +243,33 @@ class Tracing:
             source: the encoder's input; without tokens if there is no encoder.
             tgt_ids: [T], the decoder's input.
             predicted: [T], the tokens that follow; the last defaults to the most probable.
-            alpha: the score is log P / T^alpha.
-            unscored: number of first predictions that do not count in log P.
+            found: the search's result, with the log-probabilities of its tokens.
+            alpha: the score is log P / n^alpha, of a search's result or all n tokens.
+            unscored: number of first predictions that do not count in log P of a target.
         """
         output, steps = self._run(source.ids, tgt_ids), NO_PREDICTIONS
         if output.logits is not None:
             own = [int(output.logits[-1].argmax())] if len(predicted) < len(tgt_ids) else []
             steps = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
+        log_prob, length = steps.log_prob(unscored), max(len(steps.ids), 1)
+        if found is not None and output.logits is not None:
+            first, length = len(predicted) - len(found.ids), len(found.ids)
+            log_probs = found.log_probs(
+                output.logits[first : first + length], (*tgt_ids[: first + 1], *found.ids)
+            )
+            log_prob = float(log_probs.sum(dtype=torch.float64))
+            steps.log_probs[first : first + length] = to_array(log_probs)
         return build_trace(
             self._text, output.maps, tgt_ids, steps,
             source=source.text, src_tokens=source.pieces, src_ids=source.ids,
             src_unknown=source.unknown, src_special=source.special,
             tgt_special=self._text.special(tgt_ids),
-            score=steps.log_prob(unscored) / max(len(steps.ids), 1) ** alpha, **rest,
+            score=log_prob / length**alpha, **rest,
         )  # fmt: skip
 
     def _generate(
         self, generation: Generation, ids: Sequence[int], new_tokens: int, progress: Report | None
-    ) -> tuple[int, ...]:
+    ) -> Generated:
         n_layers = len(self._output.maps["decoder_self"])
         return generate(self._model, self.name, generation, ids, new_tokens, progress, n_layers)
 

@@ -41,10 +41,15 @@ from transformer.models.importers.pieces import (
     tokenizer_of,
 )
 from transformer.models.importers.registry import Imported
-from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.settings import (
+    ACTIVATIONS,
+    Settings,
+    alpha_setting,
+    beam_setting,
+    model_config,
+)
 from transformer.models.importers.torch_content import read_content
 from transformer.search.decoding import Decoding
-from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, checked_number, checked_whole
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError
@@ -167,15 +172,10 @@ def read_decoding(testing: Settings) -> Decoding:
 
     Defaults are the library's: a beam of 1, no length penalty.
     """
-    beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
-    alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
-    with testing.blamed():
-        # Below 0, no penalty applies.
-        free = alpha is None or (isinstance(alpha, int | float) and alpha < 0)
-        return Decoding(
-            checked_whole("beam_size", 1 if beam is None else beam, MAX_BEAM),
-            0.0 if free else checked_number("beam_alpha", alpha, MAX_ALPHA),
-        )
+    # "alpha" before version 2. Below 0, no penalty applies.
+    name = "beam_alpha" if testing.values.get("beam_alpha") is not None else "alpha"
+    alpha = alpha_setting(testing, name, 0.0)
+    return Decoding(beam_setting(testing, "beam_size"), max(alpha, 0.0))
 
 
 def special_tokens(settings: Settings) -> dict[str, tuple[int, str]]:

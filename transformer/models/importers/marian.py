@@ -23,12 +23,20 @@ from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored, describe_shards
 from transformer.checkpoint.weights import ROUNDING, layout_of
 from transformer.config import ModelConfig, Tying
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
 from transformer.models.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
 from transformer.models.importers.registry import Imported
-from transformer.models.importers.settings import ACTIVATIONS, UNUSED, Settings, model_config
-from transformer.search.decoding import library_decoding
+from transformer.models.importers.settings import (
+    ACTIVATIONS,
+    MAX_BANNED,
+    UNUSED,
+    Settings,
+    checked_flag,
+    library_decoding,
+    model_config,
+)
+from transformer.search.inputs import checked_whole
 from transformer.text.files import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
@@ -109,11 +117,10 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     trained = given.values.get("static_position_embeddings") is False
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
-    with decoding.blamed():
-        own = library_decoding(decoding.values)
-    ends, unused = decoding.values.get("eos_token_id"), decoding.unused(IDLE)
-    if isinstance(ends, list) and len(ends) > 1:
-        unused = (f"eos_token_id={ends}", *unused)
+    own, ends, eos = library_decoding(decoding), decoding.values.get("eos_token_id"), config.eos_id
+    unused = decoding.unused(IDLE)
+    if ends not in (None, eos, [eos]):
+        unused = (f"eos_token_id={ends!r:.40}", *unused)
     return Imported(config, state, tokenizer, dtype, decoding=own, unused=unused)
 
 
@@ -123,21 +130,42 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
         raise given.error("model_type", "'marian'")
     given.refuse("normalize_before", "normalize_embedding", "add_final_layer_norm")
     pad, eos = _token(given, "pad_token_id", 58_100), _token(given, "eos_token_id", 0)
-    ends = decoding.values.get("eos_token_id")
-    if ends not in (None, eos) and not (isinstance(ends, list) and eos in ends):
-        raise CheckpointError(f"{decoding.path}: eos_token_id={ends!r}, but {CONFIG} says {eos}")
-    start = _token(given, "decoder_start_token_id", pad)
-    if decoding.values.get("decoder_start_token_id") is not None:
-        start = _token(decoding, "decoder_start_token_id", start)
-    forced = decoding.values.get("forced_eos_token_id", eos if decoding is given else None)
-    allowed = f"eos_token_id={eos}, nor null"
-    decoding.check("forced_eos_token_id", forced in (None, eos, [eos]), allowed)
     size = given.whole("vocab_size")
     decoders = given.values.get("decoder_vocab_size")
     vocabularies = size, size if decoders is None else decoders
     share = given.flag("share_encoder_decoder_embeddings", default=True)
     fits = not share or vocabularies[0] == vocabularies[1]
     given.check("decoder_vocab_size", fits, "vocab_size, although they share one embedding")
+
+    def ids(value: Any) -> list[int]:
+        given = value if isinstance(value, list) else [value]
+        return [checked_whole("token", token, vocabularies[1] - 1, least=0) for token in given]
+
+    def words(value: Any) -> list[list[int]]:
+        if not isinstance(value, list) or len(value) > MAX_BANNED:
+            raise InputError(f"not a list of at most {MAX_BANNED:,} words")
+        # The library ignores a ban of the end alone.
+        return [word for word in map(ids, value) if word not in ([], [eos])]
+
+    def tokens(value: Any) -> list[int]:
+        if eos in (given := ids(value)):
+            raise InputError("a translation must end")
+        return given
+
+    def end(value: Any) -> list[int]:
+        if value not in (eos, [eos]):
+            raise InputError(f"{value!r:.40} is not the end of a sentence")
+        return [eos]
+
+    start = _token(given, "decoder_start_token_id", pad)
+    start = decoding.followed("decoder_start_token_id", ids, [start])[0]
+    by_default = decoding is given and "forced_eos_token_id" not in given.values
+    forced = decoding.followed("forced_eos_token_id", end, [eos] * by_default)
+    banned = decoding.followed("bad_words_ids", words, ())
+    single = {
+        *decoding.followed("suppress_tokens", tokens, []),
+        *(w[0] for w in banned if not w[1:]),
+    }
     tying: Tying = "all" if share else "decoder"
     if not given.flag("tie_word_embeddings", default=True):
         tying = "none"
@@ -162,9 +190,10 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
         bos_id=start,
         eos_id=eos,
         unk_id=unk_id,
-        suppressed_ids=_suppressed(decoding, pad),
-        renormalise=decoding.values.get("renormalize_logits") is True,
-        forced_eos=forced is not None,
+        suppressed_ids=sorted(single - {pad}),
+        suppressed_words=[word for word in banned if len(word) > 1],
+        renormalise=decoding.followed("renormalize_logits", checked_flag, False),
+        forced_eos=bool(forced),
     )
 
 
@@ -175,19 +204,6 @@ def _token(given: Settings, name: str, default: int) -> int:
     if type(value) is not int or value < 0:
         raise given.error(name, "a token id")
     return value
-
-
-def _suppressed(decoding: Settings, pad: int) -> list[int]:
-    """Return the ids that are never generated, without padding."""
-    words = decoding.values.get("bad_words_ids") or []
-    if not isinstance(words, list) or not all(
-        isinstance(word, list) and len(word) == 1 and type(word[0]) is int for word in words
-    ):
-        raise decoding.error("bad_words_ids", "single tokens")
-    single = decoding.values.get("suppress_tokens") or []
-    if not isinstance(single, list) or not all(type(index) is int for index in single):
-        raise decoding.error("suppress_tokens", "a list of token ids")
-    return sorted({*(word[0] for word in words), *single} - {pad})
 
 
 def _unknown(folder: Path, tables: Tables) -> int:

@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer.checkpoint.folder import check_size
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError, InputError
+from transformer.search.decoding import Decoding, checked_early
+from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, checked_number, checked_whole
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
 
 #: Activations by their names in other libraries.
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+
+#: Maximum number of tokens, or of sequences, that are never generated.
+MAX_BANNED = 10_000
 
 #: Generation settings of the `transformers` library that Headlight never follows, with the values
 #: at which they have no effect.
 UNUSED: dict[str, tuple[object, ...]] = {
     "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
     "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
+    "temperature": (1.0,), "top_k": (0, 50), "top_p": (1.0,), "top_h": (), "min_p": (),
+    "typical_p": (1.0,), "epsilon_cutoff": (0.0,), "eta_cutoff": (0.0,),
+    "forced_decoder_ids": (), "token_healing": (False,),
     "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
     "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
     "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
     "watermarking_config": (),
 }  # fmt: skip
+
+#: Bounds of the numbers that models may set for the library's search. `int` bounds mean integers.
+NUMBERS: dict[str, tuple[float, float]] = {
+    "min_length": (0, 10_000),
+    "min_new_tokens": (0, 10_000),
+    "no_repeat_ngram_size": (0, 1_000),
+    "encoder_no_repeat_ngram_size": (0, 1_000),
+    "repetition_penalty": (0.001, 1_000.0),
+    "encoder_repetition_penalty": (0.001, 1_000.0),
+}
+#: Settings of tokens for the library's search.
+TOKENS = ("suppress_tokens", "begin_suppress_tokens", "forced_eos_token_id")
+
+#: All generation settings besides special tokens. They change a search, but not a model.
+GENERATING = (
+    *UNUSED, *NUMBERS, *TOKENS, "num_beams", "length_penalty", "early_stopping", "bad_words_ids",
+    "renormalize_logits", "forced_bos_token_id",
+)  # fmt: skip
 
 #: `ModelConfig` sizes that may differ between the stacks, with the decoder's name for them.
 _DECODERS = {"vocab_size": "tgt_vocab_size", "n_heads": "n_decoder_heads", "d_ff": "decoder_d_ff"}
@@ -51,27 +80,43 @@ class Settings:
     def __init__(self, path: Path, values: Mapping[str, Any], where: str = "") -> None:
         """Args: where: prefix of names in messages, such as "model.encoder."."""
         self.path, self.values, self.where = path, values, where
+        self._not_followed: list[str] = []
 
     def error(self, name: str, allowed: str) -> CheckpointError:
         """Return the error for a value that is not allowed."""
         value = f"{self.values.get(name)!r:.80}"
         return CheckpointError(f"{self.path}: {self.where}{name}={value} is not {allowed}")
 
-    @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """Turn an `InputError` for a setting into an error that names the file."""
+    def followed(self, name: str, read: Callable[[Any], Value], default: Other) -> Value | Other:
+        """Return `read(value)`, or the default if the value is missing or `read` refuses it.
+
+        A bad value changes what a search does, not what the model is, so `unused` lists it, and
+        also a number that `read` brings within the limits of the search.
+
+        Args: read: raises `InputError` for a bad value.
+        """
+        if (value := self.values.get(name)) is None:
+            return default
         try:
-            yield
-        except InputError as error:
-            raise CheckpointError(f"{self.path}: {self.where}{error}") from None
+            result = read(value)
+        except InputError:
+            self._not_followed.append(f"{name}={value!r:.40}")
+            return default
+        if isinstance(result, int | float) and result != value:
+            self._not_followed.append(f"{name}={value!r:.40} ({result:g} here)")
+        return result
 
     def unused(self, idle: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
-        """Return the settings in `idle` as `name=value`, except at values without effect."""
-        return tuple(
+        """Return the settings not followed as `name=value`.
+
+        Args: idle: settings that are never followed, with the values without effect.
+        """
+        idle_ones = (
             f"{name}={self.values[name]!r:.40}"
             for name, values in idle.items()
             if self.values.get(name) not in (None, *values)
         )
+        return (*self._not_followed, *idle_ones)
 
     def check(self, name: str, fits: bool, allowed: str) -> None:
         """Raise the error for a value unless it fits."""
@@ -125,3 +170,34 @@ class Settings:
         """Refuse settings that ask for anything but a plain Transformer."""
         for name in names:
             self.check(name, not self.values.get(name), "supported; only a plain Transformer is")
+
+
+def library_decoding(settings: Settings) -> Decoding:
+    """Return the decoding of the `transformers` library's settings, within the search's limits.
+
+    The library's defaults are a beam of 1 and an exponent of 1.
+    """
+    early = settings.followed("early_stopping", checked_early, False)
+    return Decoding(beam_setting(settings, "num_beams"), alpha_setting(settings), early)
+
+
+def checked_flag(value: object) -> bool:
+    """Return `value` if it is a Boolean, else raise `InputError`."""
+    if isinstance(value, bool):
+        return value
+    raise InputError(f"{value!r:.40} is not true or false")
+
+
+def beam_setting(settings: Settings, name: str) -> int:
+    """Return a beam size, at most `MAX_BEAM`; 1 without one."""
+    return settings.followed(name, lambda value: min(checked_whole(name, value), MAX_BEAM), 1)
+
+
+def alpha_setting(settings: Settings, name: str = "length_penalty", default: float = 1.0) -> float:
+    """Return an exponent of the length penalty, within `MAX_ALPHA` of 0."""
+
+    def read(value: Any) -> float:
+        number = checked_number(name, value, math.inf, least=-math.inf)
+        return max(-MAX_ALPHA, min(number, MAX_ALPHA))
+
+    return settings.followed(name, read, default)

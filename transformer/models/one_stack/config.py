@@ -19,7 +19,7 @@ Task = Literal["continue", "fill", "translate"]
 #: Settings that the config of one stack leaves out.
 _OF_TWO_STACKS = (
     "tgt_vocab_size", "n_decoder_heads", "decoder_d_ff", "n_encoder_layers", "n_decoder_layers",
-    "tie_embeddings", "suppressed_ids", "renormalise", "forced_eos",
+    "tie_embeddings", "suppressed_ids", "suppressed_words", "renormalise", "forced_eos",
 )  # fmt: skip
 
 

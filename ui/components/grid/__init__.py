@@ -71,14 +71,9 @@ class Tab:
 
 
 def grid_sheet(
-    maps: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    *,
-    label: str,
-    how: How = "mean",
-    dimmed_keys: Sequence[int] = (),
-) -> Sheet:
+    maps: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], *, label: str,
+    how: How = "mean", dimmed_keys: Sequence[int] = (),
+) -> Sheet:  # fmt: skip
     """Return the sheet of maps [L, H, queries, keys].
 
     Args:
@@ -98,13 +93,9 @@ def grid_sheet(
 
 
 def make_sheet(
-    maps: NDArray[np.uint8],
-    dimmed: list[int],
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    how: How,
-    header: Mapping[str, Any],
-) -> Sheet:
+    maps: NDArray[np.uint8], dimmed: list[int], query_tokens: Sequence[str],
+    key_tokens: Sequence[str], how: How, header: Mapping[str, Any],
+) -> Sheet:  # fmt: skip
     """Return the sheet of shrunk maps [R, C, n, m], single and combined.
 
     Args:
@@ -130,16 +121,10 @@ def make_sheet(
 
 
 def grid_component(
-    shown: Sheet | Mapping[str, Tab],
-    chosen: Cell,
-    kind: str = "",
-    *,
-    marked: Sequence[Head] = (),
-    cell_width: int = 120,
-    markable: bool = False,
-    off: Mapping[str, Bools] | None = None,
+    shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "", *, marked: Sequence[Head] = (),
+    cell_width: int = 120, markable: bool = False, off: Mapping[str, Bools] | None = None,
     does: Mapping[str, Mapping[Head, tuple[str, str]]] | None = None,
-) -> Component[GridChoice]:
+) -> Component[GridChoice]:  # fmt: skip
     """Return the grid as a component.
 
     Offline views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` if the

@@ -19,16 +19,9 @@ _MIDDLE = 128
 
 
 def difference_sheet(
-    one: Floats,
-    other: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    *,
-    label: str,
-    ends: tuple[str, str],
-    how: How = "mean",
-    dimmed_keys: Sequence[int] = (),
-) -> Sheet:
+    one: Floats, other: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], *,
+    label: str, ends: tuple[str, str], how: How = "mean", dimmed_keys: Sequence[int] = (),
+) -> Sheet:  # fmt: skip
     """Return the sheet of `one - other`, head by head, for `grid_component`.
 
     Heads that only one side has are left out, but count in its combined maps.

@@ -55,17 +55,10 @@ class Drawing:
 
 
 def drawing(
-    maps: Floats,
-    heads: Sequence[Head],
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    *,
-    mass: float,
-    query_title: str,
-    key_title: str,
-    dimmed_keys: Sequence[int] = (),
+    maps: Floats, heads: Sequence[Head], query_tokens: Sequence[str], key_tokens: Sequence[str], *,
+    mass: float, query_title: str, key_title: str, dimmed_keys: Sequence[int] = (),
     causal: bool = False,
-) -> Drawing:
+) -> Drawing:  # fmt: skip
     """Return the lines of some heads of the maps [L, H, queries, keys].
 
     Args:

@@ -2,13 +2,13 @@
 
 Up to the pronoun, every new token lights the source words that it attends to, averaged over all
 heads. Then the visitor guesses what the pronoun stands for and sees where one head looks, in this
-sentence and in others.
+sentence and in others; then which head, taken out, changes the pronoun.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,28 @@ from ui.components.packing import Component, attention_colours, labels
 Runs = Sequence[str]
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A translation without one head."""
+
+    head: tuple[AttentionKind, int, int]  # kind, layer, head
+    heading: str
+    verdict: str
+    text: Runs  # the translation, changed words strong
+    hit: bool  # whether the word is lost
+
+
+@dataclass(frozen=True)
+class Break:
+    """A scene's trials: which head is `word` lost without?"""
+
+    word: str
+    step: int  # the token with the word
+    kinds: Sequence[tuple[AttentionKind, str, tuple[int, int]]]  # kind, name, [layers, heads]
+    lit: tuple[AttentionKind, int, int] | None  # the head whose light the scene shows
+    trials: Sequence[Trial]
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """One sentence of the opening."""
@@ -37,6 +59,7 @@ class Scene:
     heading: str  # what the pronoun is, "" if the reply to a guess says it
     verdict: Runs  # explanation of the light
     detail: str  # text below the verdict
+    breaks: Break | None = None  # None if there is no word to lose
 
 
 @dataclass(frozen=True)
@@ -52,6 +75,7 @@ class Script:
     onward: tuple[Runs, ...]  # per scene, the label of the button for the next scene
     #: name and code of source and target language
     languages: tuple[tuple[str, str], tuple[str, str]]
+    guesses: tuple[int, ...] = ()  # scenes whose word is lost without some head
 
 
 def opening_component(
@@ -95,6 +119,7 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         "heading": scene.heading,
         "verdict": list(scene.verdict),
         "detail": scene.detail,
+        "breaks": asdict(scene.breaks) if scene.breaks else None,
     }
 
 

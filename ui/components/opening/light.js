@@ -19,7 +19,7 @@ export const lightPart = {
   draw() {
     if (!this.table) return;
     const { from, weights, strength } = this.light;
-    const shown = this.guess !== null;
+    const shown = this.guess !== null && strength > 0;
     this.words.forEach((word, i) => {
       const lit = (weights[i] ?? 0) >= FAINT && strength > 0;
       lightUp(word, this.table, lit ? strength * weights[i] : null);

@@ -1,6 +1,7 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
 // stands for. Where motion is unwelcome, each stage stands there at once.
 import { calm, extend, lasting, make, shown, watch } from "../shared/index.js";
+import { breakPart } from "./breaking.js";
 import { lightPart } from "./light.js";
 
 const PACE = 430; // ms that one token takes, at most
@@ -23,6 +24,7 @@ class Opening {
     this.at = 0; // which scene
     this.guess = null;
     this.waiting = false;
+    this.guessing = false; // which head decides
     this.frame = null;
     this.light = { from: null, weights: [], strength: 0 };
     this.build();
@@ -99,6 +101,7 @@ class Opening {
     this.report = (name, value = true) => setTriggerValue(name, value);
     if (!header.covers) this.report("covers");
     else if (this.waiting) this.show(0);
+    else if (this.guess !== null && this.scene.breaks?.trials.length) this.tell();
   }
 
   /** Write the translation up to the pronoun, each token in the light that it was written from. */
@@ -156,6 +159,8 @@ class Opening {
     this.fill();
     const { pronoun, kind, light, step, tokens } = this.scene;
     for (const each of [this.words[pronoun], this.tokens[step]]) each.classList.add("asked");
+    this.guessing = false;
+    this.root.classList.remove("guessing");
     this.explain();
     const from = kind === "cross" ? this.tokens[step] : this.words[pronoun];
     const moving = before.length === light.length;
@@ -179,25 +184,40 @@ class Opening {
 
   /** Say what the light shows, and what can be done next. */
   explain() {
-    const { replies, onward, scenes, answer } = this.header;
+    const { replies, answer } = this.header;
     const { heading, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
     const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
     const outcome = make("p", "verdict", runs);
-    const next = () => this.show((this.at + 1) % scenes.length);
-    const label = onward[this.at].map((run, i) => make(i % 2 ? "strong" : "span", "", run));
-    const swap = make("button", "answer swap", { onclick: next }, label);
     const onclick = ({ currentTarget }) => {
       currentTarget.setAttribute("aria-busy", "true");
       this.report("explore", this.at);
     };
-    const explore = make("button", "main", { onclick }, "Explore this sentence");
-    const choices = make("div", "choices", scenes[1] ? swap : [], explore);
+    const explore = make("button", "answer", { onclick }, "Explore this sentence");
+    const choices = make("div", "choices", this.removal(), this.onward(), explore);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
-    if (focused) (scenes[1] ? swap : explore).focus({ preventScroll: true });
+    if (focused) choices.firstChild.focus({ preventScroll: true });
     this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
+  }
+
+  /** The button that takes the head with the light out. */
+  removal() {
+    const { lit } = this.scene.breaks ?? {};
+    if (!lit || this.at === this.header.scenes.length - 1) return [];
+    const [kind, layer, head] = lit;
+    const onclick = ({ currentTarget }) => this.take(currentTarget, { kind, layer, head });
+    return make("button", "main", { onclick }, "Take this head out");
+  }
+
+  /** The button for the next sentence. */
+  onward() {
+    const { onward, scenes } = this.header;
+    if (!scenes[1]) return [];
+    const next = () => this.show((this.at + 1) % scenes.length);
+    const label = onward[this.at].map((run, i) => make(i % 2 ? "strong" : "span", "", run));
+    return make("button", "answer swap", { onclick: next }, label);
   }
 
   /** Give way to the page, which fades in. */
@@ -216,6 +236,6 @@ class Opening {
   }
 }
 
-Object.assign(Opening.prototype, lightPart);
+Object.assign(Opening.prototype, lightPart, breakPart);
 
 export default (host) => shown(host, "opening", component);

@@ -16,15 +16,9 @@ from ui.components.packing import Component, floats, labels, signed_colours
 
 
 def parts_component(
-    parts: Mapping[str, Floats],
-    total: Floats,
-    rows: Sequence[str],
-    tokens: Sequence[str],
-    mask: NDArray[np.bool_],
-    *,
-    label: str,
-    total_name: str,
-) -> Component[None]:
+    parts: Mapping[str, Floats], total: Floats, rows: Sequence[str], tokens: Sequence[str],
+    mask: NDArray[np.bool_], *, label: str, total_name: str,
+) -> Component[None]:  # fmt: skip
     """Return the component; its body is the parts and the total as float32, then the mask.
 
     Args:

@@ -82,19 +82,10 @@ def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[in
 
 
 def player_component(
-    trace: Trace,
-    place: PlayerPlace,
-    *,
-    of: str = "",
-    words: bool = False,
-    alpha: float = 0.6,
-    never: Sequence[int] = (),
-    steerable: bool = True,
-    origin: str = "Recorded live",
-    group: str = "",
-    follows: bool = False,
-    asks: bool = False,
-) -> Component[Move]:
+    trace: Trace, place: PlayerPlace, *, of: str = "", words: bool = False, alpha: float = 0.6,
+    never: Sequence[int] = (), steerable: bool = True, origin: str = "Recorded live",
+    group: str = "", follows: bool = False, asks: bool = False,
+) -> Component[Move]:  # fmt: skip
     """Return the player of a trace as a component.
 
     Args:

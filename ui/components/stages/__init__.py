@@ -45,13 +45,9 @@ def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
 
 
 def stages_component(
-    stages: HeadStages,
-    *,
-    names: tuple[str, str],
-    difference: float,
-    chosen: Chosen,
+    stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen,
     group: str = "",
-) -> Component[Chosen]:
+) -> Component[Chosen]:  # fmt: skip
     """Return the stages as a component.
 
     Args:

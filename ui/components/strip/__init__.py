@@ -14,18 +14,10 @@ from ui.components.packing import Component, finite, labels
 
 
 def strip_component(
-    tokens: Sequence[str],
-    log_probs: Sequence[float],
-    differing: Collection[int] = (),
-    *,
-    label: str,
-    parts_at: int | None = None,
-    one_line: bool = False,
-    lead: str = "",
-    asks: bool = False,
-    pressed: int | None = None,
-    struck: Collection[int] = (),
-) -> Component[None]:
+    tokens: Sequence[str], log_probs: Sequence[float], differing: Collection[int] = (), *,
+    label: str, parts_at: int | None = None, one_line: bool = False, lead: str = "",
+    asks: bool = False, pressed: int | None = None, struck: Collection[int] = (),
+) -> Component[None]:  # fmt: skip
     """Return the component.
 
     Args:

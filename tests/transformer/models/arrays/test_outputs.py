@@ -1,5 +1,4 @@
-"""Outputs of the `transformers` library, shown as they are returned."""
-
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from headlight import show
+from tests.forks import ROOT
 from tests.transformer.models.huggingface.models import ENCODERS, EVERY
 from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import trace_of
@@ -52,7 +52,6 @@ def generated(model: Any, ids: Any, **settings: Any) -> Any:
 
 
 def forced(model: Any, ids: Any, tokens: Any) -> Trace:
-    """A pass over all tokens at once."""
     if model.config.is_encoder_decoder:
         more = {"decoder_input_ids": tokens[None]}
     else:
@@ -92,7 +91,6 @@ def test_joined_steps_are_maps_of_one_pass(models: dict[str, Any], name: str, se
 
 
 def test_beams_move_and_end(models: dict[str, Any]) -> None:
-    """The outputs above hold what joining must follow."""
     outputs = [generated(models[name], prompt(2), **SEARCHES["early ends"]) for name in WRITERS]
     rows = [output.beam_indices for output in outputs]
     assert any(len({*row.tolist()} - {-1}) > 1 for each in rows for row in each)
@@ -203,6 +201,33 @@ def test_outputs_without_weights_name_the_way_to_them(models: dict[str, Any], na
     ):
         with pytest.raises(CheckpointError, match=r"'attentions' .*attn_implementation='eager'"):
             show(given)
+
+
+TEXT = (ROOT / "docs" / "arrays.md").read_text("utf-8")
+(PYTORCH,) = re.findall(r"```python\n(import torch\n.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_weights_of_pytorchs_layers_come_by_the_hooks_of_the_docs(padded: bool) -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    mask = torch.arange(5) >= torch.tensor([[5], [3], [4]]) if padded else None
+    names: dict[str, Any] = {"encoder": encoder, "embedded": torch.randn(3, 5, 16), "mask": mask}
+    program = PYTORCH.replace("(embedded)", "(embedded, src_key_padding_mask=mask)")
+    with torch.no_grad():
+        exec(program, names)  # noqa: S102 - our own program
+    assert [layer.shape for layer in names["attention"]] == [(3, 4, 5, 5)] * 2
+    assert b"2 layers, 4 heads" in names["page"].html
+    alone = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+    mean = alone(*[names["embedded"]] * 3)[1]
+    with pytest.raises(CheckpointError, match=r"\[3, 5, 5\] may be 3 heads or a batch of 3: add"):
+        show({"attention": mean})
+    assert trace_of(
+        {"attention": mean, "axes": "batch, query, key"}, batch=2
+    ).encoder_self.shape == (1, 1, 5, 5)
+    with pytest.raises(CheckpointError, match="PyTorch's MultiheadAttention with need_weights=Tru"):
+        show({"attention": [None, None]})
 
 
 def test_other_failures_are_not_called_ragged() -> None:

@@ -1,7 +1,6 @@
-"""Traces as arrays: ours are restored exactly, others' are read faithfully."""
-
 import dataclasses
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def test_one_sided_traces_come_back_and_some_text_is_refused(tmp_path: Path) -> 
 
 def test_axes_of_one_entry_may_be_left_out_and_a_batch_of_one_is_no_axis() -> None:
     for lead, expected in (
-        ((), (1, 1)), ((3,), (1, 3)), ((2, 3), (2, 3)), ((2, 1, 3), (2, 3)),
+        ((), (1, 1)), ((1,), (1, 1)), ((2, 3), (2, 3)), ((2, 1, 3), (2, 3)),
     ):  # fmt: skip
         maps = rows((*lead, 4, 4))
         trace = trace_of({"attentions": maps})
@@ -174,7 +173,53 @@ def test_log_probs_and_alternatives_are_kept_as_given() -> None:
 CROSS = np.full((1, 2, 3, 4), 0.25)
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({"x": np.ones(3)}, "no attention maps; expected one or more of"),
-    "nan": ({"cross": CROSS * np.nan}, "'cross' [1, 2, 3, 4]: NaN or infinite at (0, 0, 0, 0)"),
+    "nan": (
+        {"cross": CROSS * np.nan},
+        "'cross' [1, 2, 3, 4]: NaN or infinite at (0, 0, 0, 0); weights are from 0 to 1. All rows "
+        "see nothing: did the model fail, or is every key masked?",
+    ),
+    "padded": (
+        {"cross": CROSS * [[1], [1], [np.nan]]},
+        "row (0, 0, 2) sees nothing (its sum is nan). Is it padding? Leave out its rows",
+    ),
+    "masked": ({"cross": CROSS * [[1], [0], [1]]}, "row (0, 0, 1) sees nothing (its sum is 0)"),
+    "one nan": ({"cross": [[0.5, np.nan]]}, "(0, 0, 0, 1); weights are from 0 to 1. Did the model"),
+    "dropout": (
+        {"cross": [[1.358, 0], [0, 0.9]]},
+        "1.358 at (0, 0, 0, 0); weights are from 0 to 1. Was the model in training mode, with "
+        "dropout? Call model.eval()",
+    ),
+    "scores": ({"cross": [[2.5, -1], [3, 0.5]]}, "2.5 at (0, 0, 0, 0); weights are from 0 to 1. "
+               "Are these scores in front of the softmax?"),
+    "large scores": ({"cross": [[2.5, 7], [3, 0.5]]}, "scores in front of the softmax?"),
+    "masked scores": ({"decoder_self": [[2.5, -np.inf], [3, 0.5]]}, "scores in front of the"),
+    "logs": ({"cross": np.log(CROSS)}, "Are these log-probabilities? Take exp(maps)"),
+    "masked logs": ({"cross": [[0, -np.inf]]}, "Are these log-probabilities? Take exp(maps)"),
+    "whole": ({"cross": np.tri(3, dtype=int)}, "Are these counts, ids or a mask (int64)?"),
+    "mask": ({"cross": np.tri(3, dtype=bool)}, "Are these counts, ids or a mask (bool)?"),
+    "transposed": ({"cross": [[0.9, 0.2], [0.1, 0.8]]}, "sums to 1.1; rows are queries and sum to "
+                   "1 within 0.005. Columns do: are queries and keys exchanged?"),
+    "percent": ({"cross": CROSS * 100}, "All rows have this sum: are these percentages, or sums"),
+    "which axis": (
+        {"attention": np.full((3, 5, 5), 0.2)},
+        "[3, 5, 5] may be 3 heads or a batch of 3: add axes='heads, queries, keys' or "
+        "axes='batch, queries, keys' or axes='layers, queries, keys' to the arrays",
+    ),
+    "which axis of layers": (
+        {"attention": [np.full((3, 5, 5), 0.2)] * 2},
+        "[2, 3, 5, 5] may be 3 heads or a batch of 3: add axes='layers, heads, queries, keys' or",
+    ),
+    "axes of another array": (
+        {"attention": np.eye(5), "axes": "batch, query, key"},
+        "[5, 5] does not have axes='batch, query, key'; expected 2 different names, among them "
+        "queries and keys, of layers, batch, heads, queries, keys",
+    ),
+    "unknown axes": ({"attention": np.eye(5), "axes": "rows, keys"}, "axes='rows, keys'; expected"),
+    "axes twice": ({"attention": np.eye(5), "axes": "key, keys"}, "axes='key, keys'; expected"),
+    "a batch by name": (
+        {"attention": np.full((3, 5, 5), 0.2), "axes": "batch, query, key"},
+        "is a batch of 3: choose one (`batch=0`)",
+    ),
     "too large for float32": ({"cross": CROSS * 1e300}, "NaN or infinite"),
     "negative": ({"cross": np.array([[1.5, -0.5]])}, "1.5 at (0, 0, 0, 0); weights are from 0"),
     "above 1": ({"cross": np.array([[1.1, -1e-9]])}, "1.1 at (0, 0, 0, 0); weights are from 0 to"),
@@ -275,6 +320,32 @@ def test_one_sentence_of_a_batch_is_chosen() -> None:
         trace = trace_of(both, batch=batch)
         for kind, maps in both.items():
             np.testing.assert_array_equal(getattr(trace, kind), maps[:, batch].astype(np.float32))
-    for none in (3, -1):
-        with pytest.raises(CheckpointError, match=f"has no batch={none}"):
-            trace_of(both, batch=none)
+    for none in (3, -1, "a", True, 0.5):
+        with pytest.raises(CheckpointError, match=f"has no batch={none!r} of 3 .* from 0 to 2"):
+            trace_of(both, batch=none)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("axes", "shape", "expected"), [
+    ("heads, queries, keys", (3, 5, 5), (1, 3)), ("layers query key", (3, 5, 5), (3, 1)),
+    ("query, head, key", (5, 3, 5), (1, 3)), ("batch, heads, queries, keys", (2, 3, 5, 5), (1, 3)),
+    ("batch, layers, queries, keys", (2, 4, 5, 5), (4, 1)), ("queries, keys", (5, 5), (1, 1)),
+    ("keys, heads, batch, layers, queries", (3, 2, 4, 5, 5), (4, 3)),
+])  # fmt: skip
+def test_axes_have_names(
+    axes: str, shape: tuple[int, ...], expected: tuple[int, int], tmp_path: Path
+) -> None:
+    names, batch = re.findall(r"\w+", axes), 1 if "batch" in axes else None
+    maps = np.moveaxis(rows(shape), -1, [name[:3] for name in names].index("key"))
+    trace = trace_of({"cross": maps, "axes": axes}, batch=batch)
+    assert trace.cross.shape == (*expected, 5, 5)
+    one = maps if batch is None else maps.take(1, names.index("batch"))
+    np.testing.assert_array_equal(np.sort(trace.cross, None), np.sort(one, None))
+    np.savez(tmp_path / "a.npz", cross=maps, axes=axes)
+    same(load_arrays(tmp_path / "a.npz", batch), trace)
+    assert batch or describe_arrays(tmp_path / "a.npz") == {"cross": trace.cross.shape}
+
+
+def test_a_batch_is_refused_without_its_axis() -> None:
+    for shape, name in (((3, 4, 5, 5), "batch, heads"), ((3, 5, 5), "batch"), ((5, 5), "batch")):
+        with pytest.raises(CheckpointError, match=f"no axis for batch=1: add axes=.*'{name}, q"):
+            trace_of({"encoder_self": rows(shape)}, batch=1)

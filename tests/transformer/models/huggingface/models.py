@@ -1,4 +1,4 @@
-"""Tiny random models of every family that the `transformers` library has, with tiny tokenizers."""
+"""Tiny random models from every `transformers` family, with tiny tokenizers."""
 
 import json
 import os
@@ -28,7 +28,6 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def unigram(special: list[str]) -> list[tuple[str, float]]:
-    """The pieces of a SentencePiece model with their scores, special ones first."""
     cut = spm.SentencePieceProcessor(model_proto=sentence_pieces(SENTENCES, 110))
     rest = ((cut.id_to_piece(index), cut.get_score(index)) for index in range(3, len(cut)))
     return [*((name, 0.0) for name in special), *rest]
@@ -37,7 +36,7 @@ def unigram(special: list[str]) -> list[tuple[str, float]]:
 def learned(
     model: Any, trainer: Any, before: Any, special: list[str], size: int, **more: Any
 ) -> dict[str, Any]:
-    """Train a tokenizer; return its pieces with their ids, and the merges of BPE."""
+    """Train a tokenizer and return its piece ids, and BPE merges."""
     made = Tokenizer(model)
     made.pre_tokenizer = before
     made.train_from_iterator(
@@ -119,13 +118,13 @@ def byt5_tokenizer(_: Path) -> Any:
 
 
 def merges() -> list[tuple[str, str]]:
-    """The most frequent merges of older BPE, which marks ends of words by `</w>`."""
+    """Return frequent merges in the older BPE format, which marks word ends with `</w>`."""
     before, ends = pre_tokenizers.Whitespace(), {"end_of_word_suffix": "</w>"}
     return list(learned(models.BPE(), trainers.BpeTrainer, before, [], 150, **ends)["merges"])
 
 
 def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, int]:
-    """A vocabulary of older BPE: characters and words of the texts, whole and cut."""
+    """Return an older BPE vocabulary: characters, whole words and split words."""
     words = [*dict.fromkeys(re.findall(r"\w+|[^\w\s]", " ".join(texts)))]
     letters = sorted({*"".join(words)})
     pieces = [*special, *letters, *(f"{each}</w>" for each in (*letters, *words[::2]))]
@@ -134,7 +133,7 @@ def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, i
 
 
 def fsmt_tokenizer(folder: Path) -> Any:
-    """Two vocabularies, the target's in another order, and the merges of both."""
+    """Write two vocabularies in different orders, and their common merges."""
     for name, texts in (("src", SENTENCES[::2]), ("tgt", SENTENCES[1::2])):
         ids = numbered_pieces(texts, SPECIAL)
         (folder / f"vocab-{name}.json").write_text(json.dumps(ids))
@@ -206,7 +205,7 @@ SHARDS = {"llama": "12KB"}
 
 
 def make(name: str, folder: Path) -> Made:
-    """Write a model with wide-spread random weights, and its tokenizer; return both."""
+    """Write a model with wide random weights and its tokenizer, and return both."""
     tokenizer, kind_name, shape, more = FAMILIES[name]
     folder.mkdir(parents=True, exist_ok=True)
     cut, kind = tokenizer(folder), getattr(transformers, kind_name)
@@ -244,7 +243,7 @@ TYPED = (
 
 
 def typed_texts(count: int, seed: int = 0) -> list[str]:
-    """Texts with controls, invisible, combining, right-to-left and line-break characters."""
+    """Texts with control, invisible, combining, right-to-left and line-break characters."""
     draw, words = random.Random(seed), " ".join(SENTENCES).split()
     parts = lambda: draw.choices((draw.choice(words), " ", draw.choice(TYPED)), (4, 4, 3))[0]  # noqa: E731
     return [
@@ -282,7 +281,7 @@ BASE: dict[str, Any] = {
 
 
 def numbered(pieces: Sequence[str], special: dict[str, int], seed: int) -> dict[str, int]:
-    """Return a shuffled vocabulary, with the special pieces at their ids."""
+    """Return a shuffled vocabulary with fixed ids for special pieces."""
     rest = sorted(set(pieces))
     random.Random(seed).shuffle(rest)
     size = len(rest) + len(special)
@@ -291,7 +290,7 @@ def numbered(pieces: Sequence[str], special: dict[str, int], seed: int) -> dict[
 
 
 def make_folder(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Any:
-    """Write a Marian model with its tokenizers to `folder`; return Hugging Face's model."""
+    """Write a Marian model with its tokenizers, and return the library's model."""
     settings = {**BASE, **SHAPES[shape], **changes}
     eos = settings.pop("eos")
     folder.mkdir(parents=True, exist_ok=True)
@@ -345,7 +344,7 @@ ENCODER_DECODERS = tuple(name for name in EVERY if name not in (*DECODERS, *ENCO
 
 
 class Pair(NamedTuple):
-    """One model twice: the library's with its tokenizer, and ours around the same files."""
+    """One model in two forms: the library's with its tokenizer, and ours on the same files."""
 
     name: str
     theirs: Any

@@ -95,14 +95,13 @@ JOEYNMT: dict[str, dict[str, Any]] = {
 
 
 def written(path: Path) -> dict[str, Any]:
-    """Return the content of a file made here; fairseq's settings are namespaces."""
+    """Return generated file contents; fairseq settings are namespaces."""
     with torch.serialization.safe_globals([argparse.Namespace]):
         content: dict[str, Any] = torch.load(path, weights_only=True)
     return content
 
 
 def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
-    """Write a fairseq model to `folder`; return its reference."""
     values = {**FAIRSEQ_BASE, **FAIRSEQ[shape], **changes}
     stored, cut = values.pop("stored"), values.pop("cut")
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,14 +165,14 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 
 
 def _pieces_of(folder: Path, name: str, language: str, size: int, marks: Any = ()) -> list[str]:
-    """Write a SentencePiece model; return its pieces without the special ones."""
+    """Write a SentencePiece model and return its pieces, excluding special pieces."""
     model = sentence_pieces(TEXTS[language], size, marks)
     (folder / f"{name}.{language}.model").write_bytes(model)
     return pieces_of(model)
 
 
 def _merged(words: Mapping[str, int], pairs: list[tuple[str, str]]) -> Counter[str]:
-    """Count the pieces into which merges cut words."""
+    """Count the pieces that merges produce."""
     merges, table = Merges(pairs), Counter[str]()
     for word, count in words.items():
         *before, last = merges.cut(word)
@@ -186,7 +185,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _fairseq_text(folder: Path, cut: str, joint: bool) -> tuple[int, int]:
-    """Write dictionaries and the tokenizer's files. Returns: the sizes of both vocabularies."""
+    """Write dictionaries and tokenizer files, and return both vocabulary sizes."""
     tables: list[dict[str, int]]
     if cut == "spm":
         sides = (_pieces_of(folder, "spm", *each) for each in (("en", 90), ("de", 110)))
@@ -216,10 +215,7 @@ def shapes(
     names: Mapping[str, str], sizes: Sequence[int], width: int, inner: Sequence[int],
     depths: Sequence[int], *, pre: bool, fused: bool = False,
 ) -> dict[str, tuple[int, ...]]:  # fmt: skip
-    """Return the shape of each tensor but those of positions, by the library's names.
-
-    Args: fused: query, key and value are one projection.
-    """
+    """Return tensor shapes except positions, by library name; `fused` joins the projections."""
     found: dict[str, tuple[int, ...]] = {names["output"]: (sizes[1], width)}
 
     def linear(name: str, rows: int, columns: int) -> None:
@@ -262,7 +258,7 @@ def _fairseq_positions(state: Mapping[str, Tensor], width: int) -> Callable[[str
 
 
 def _number_norms(state: dict[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Rename the decoder's norms in place to their old numbers."""
+    """Rename the decoder's norms in place to their older numbered names."""
     for layer in range(values["decoder_layers"]):
         for number, norm in enumerate(("self_attn", "encoder_attn", "final")):
             for ending in ("weight", "bias"):
@@ -271,7 +267,6 @@ def _number_norms(state: dict[str, Tensor], values: Mapping[str, Any]) -> None:
 
 
 def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
-    """Write a JoeyNMT model to `folder`; return its reference."""
     values: dict[str, Any] = {
         "width": 24, "heads": (3, 3), "inner": (40, 40), "depths": (2, 3), "activation": "relu",
         "scale": True, "tied_embeddings": False, "tied_softmax": False, "special": {},
@@ -328,7 +323,7 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 
 
 def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
-    """Write vocabularies and the tokenizer's files. Returns: the settings, and both sizes."""
+    """Write vocabularies and tokenizer files, and return settings and both sizes."""
     cut, tables, given = values["cut"], [], values["special"]
     marks = ([given["sep_token"]] if "sep_token" in given else []) + given.get("lang_tags", [])
     data: dict[str, Any] = {}

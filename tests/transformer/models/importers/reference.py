@@ -1,7 +1,7 @@
-"""Transformers of other libraries, computed from their own tensors and names.
+"""Other libraries' Transformers, computed from their own tensors and names.
 
-Nothing here is shared with the project's model: plain functions of `torch.nn.functional`, written
-down from the published definitions of fairseq and JoeyNMT.
+Nothing is shared with the project's model: these are plain functions of `torch.nn.functional`,
+from the published definitions of fairseq and JoeyNMT.
 """
 
 import json
@@ -30,7 +30,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass
 class Passed:
-    """Result of a pass: states [B, S, d], logits [B, T, V], maps [L, B, H, n, m]."""
+    """Outputs of a pass: states [B, S, d], logits [B, T, V], maps [L, B, H, n, m]."""
 
     memory: Tensor
     logits: Tensor
@@ -41,7 +41,7 @@ class Passed:
 
 @dataclass
 class Reference:
-    """A model as its library computes it."""
+    """A model as computed by its own library."""
 
     tensors: Mapping[str, Tensor]  # by the library's names
     heads: tuple[int, int]  # of encoder and decoder
@@ -115,7 +115,7 @@ class Reference:
 
 
 def drawn(shapes: Mapping[str, Sequence[int]], seed: int) -> dict[str, Tensor]:
-    """Draw weights wide enough that attention and predictions are far from uniform."""
+    """Draw weights wide enough for non-uniform attention and predictions."""
     made: dict[str, Tensor] = {}
     draw = torch.Generator().manual_seed(seed)
     for name, shape in shapes.items():
@@ -143,7 +143,7 @@ STARTS = {"fairseq": "</s>", "joeynmt": "<s>", "marian": "<pad>"}
 
 
 class Pair(NamedTuple):
-    """One model twice: a pass as its library computes it, and ours."""
+    """One model in two forms: a pass computed by its library, and ours."""
 
     kind: str
     theirs: Any
@@ -156,7 +156,6 @@ def imported(theirs: Any, folder: Path, kind: str) -> Pair:
 
 
 def batch(ours: Translator) -> tuple[Tensor, Tensor]:
-    """Sources and decoder inputs of unequal lengths, padded."""
     config, draw = ours.config, torch.Generator().manual_seed(1)
     sources = [torch.tensor(ours.read(text).ids) for text in ENGLISH]
     drawn = (
@@ -172,7 +171,7 @@ def batch(ours: Translator) -> tuple[Tensor, Tensor]:
 
 
 def check_pass(pair: Pair) -> None:
-    """Compare the states, logits and every map of a padded batch with S != T."""
+    """Compare states, logits and maps of a padded batch with S != T."""
     src, tgt_in = batch(pair.ours)
     assert src.size(1) != tgt_in.size(1)
     mask, model = src != pair.ours.config.pad_id, pair.ours.model
@@ -195,7 +194,7 @@ def check_pass(pair: Pair) -> None:
 
 
 class SameModel:
-    """Tests of every pair; a module defines the fixture `pair`."""
+    """Tests for every pair; a module defines the fixture `pair`."""
 
     def test_states_logits_and_every_map(self, pair: Pair) -> None:
         check_pass(pair)

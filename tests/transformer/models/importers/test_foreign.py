@@ -1,5 +1,3 @@
-"""fairseq and JoeyNMT models, compared with their published definitions."""
-
 import json
 import math
 from collections.abc import Callable
@@ -115,9 +113,7 @@ MARKED = {"lang_tags": ["<de>", "<fr>"], "sep_token": "<sep>", "sep_id": 4}
 
 
 def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
-    """As in that library: SentencePiece keeps them whole, a sentence begins with one without
-    a space in front, and a translation is what comes after the separator, without tags.
-    """
+    """SentencePiece keeps tags whole; the translation follows the separator, without tags."""
     pair = make_pair(tmp_path, "joeynmt", "pre-norm, other ids",
                      special={**JOEYNMT["pre-norm, other ids"]["special"], **MARKED})  # fmt: skip
     again = Translator.load(pair.ours.path, device="cpu")
@@ -143,9 +139,7 @@ def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", ["merges", "char", "old"])
 def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None:
-    """With other tokenizers that library splits typed tags like any word, unless
-    the text is segmented already.
-    """
+    """Other tokenizers split typed tags like words, unless the text is segmented."""
     shape = "post-norm, separate"
     special = {**JOEYNMT[shape].get("special", {}), **MARKED}
     pair = make_pair(tmp_path, "joeynmt", shape, cut=cut, special=special)
@@ -160,7 +154,7 @@ def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) -> None:
-    """Half-precision weights in a torch file of before 2020, which is no archive."""
+    """Torch files from before 2020 are not archives."""
     make, shape, name = MODELS[kind]
     theirs = make(tmp_path / "theirs", shape)
     key = {"fairseq": "model", "joeynmt": "model_state"}[kind]
@@ -179,7 +173,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
 
 
 def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
-    """It computes sinusoids in float32, so angles of late positions lose digits."""
+    """JoeyNMT computes sinusoids in float32, so angles of late positions lose digits."""
     joeynmt(tmp_path / "theirs", "post-norm, separate")
     (path,) = (tmp_path / "theirs").glob("*.ckpt")
     content = written(path)
@@ -264,7 +258,7 @@ def test_moses_is_called_as_the_checkpoint_says(tmp_path: Path) -> None:
     ("kind", "shape"), [("fairseq", "pre-norm, nothing shared"), ("joeynmt", "pre-norm, other ids")]
 )
 def test_text_reaches_sentencepiece_as_typed(tmp_path: Path, kind: str, shape: str) -> None:
-    """That library's own normaliser parts words at some invisible characters and drops others."""
+    """The library's own normaliser splits at some invisible characters and drops others."""
     pair = make_pair(tmp_path, kind, shape)
     for tokenizer in (pair.ours.tokenizer, pair.ours.tokenizer.target):
         own = spm.SentencePieceProcessor(model_proto=tokenizer.to_bytes())

@@ -1,5 +1,3 @@
-"""Formats that can be imported, and weight files overwritten in place while they load."""
-
 import contextlib
 import itertools
 import json
@@ -98,7 +96,6 @@ def test_the_command_line(kind: str, tmp_path: Path, command: Command) -> None:
 def test_a_refused_file_can_be_converted_as_the_message_says(
     kind: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With classes of a package that is not installed at the conversion."""
     folder = tmp_path / "theirs"
     make, model, name = MODELS[kind]
     make(folder, model)
@@ -221,7 +218,7 @@ def load(kind: str, path: Path) -> str:
 
 
 def survive(kind: str, path: Path, trials: int) -> None:
-    """Load a folder whose weights are cut short at a later tensor each time, then overwritten."""
+    """Load a folder while its weights are truncated at each tensor in turn, then overwritten."""
     torch.set_num_threads(1)
     whole, real = path.read_bytes(), torch.isfinite  # looks at each tensor that is read
     ends: Counter[str] = Counter()
@@ -260,7 +257,7 @@ def survive(kind: str, path: Path, trials: int) -> None:
 def check_survival(
     kinds: Sequence[str], trials: int, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
-    """Load models of these kinds in a process while their weights change under it."""
+    """Load models in a child process while their weights change."""
     for kind in kinds:
         folder = tmp_path / kind / "model"
         folder.parent.mkdir()

@@ -1,5 +1,3 @@
-"""Marian models, compared with Hugging Face's code: states, logits, maps and translations."""
-
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -44,8 +42,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 
 class Library:
-    """Hugging Face's model and tokenizer; called for a pass."""
-
     def __init__(self, folder: Path, model: Any = None) -> None:
         self.model = model or marian_model(folder)
         self.cut = transformers.MarianTokenizer.from_pretrained(folder)
@@ -73,7 +69,7 @@ class TestSameModel(SameModel):
 def found_by_both(
     pair: Pair, beam: int, penalty: float, n_new: int, early: Any, **more: Any
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
-    """Every hypothesis of every sentence, theirs and ours, without padding."""
+    """Return every hypothesis for every sentence, theirs and ours, without padding."""
     config, pad = pair.ours.config, pair.theirs.model.config.pad_token_id
     both = []
     for text in ENGLISH[:3]:
@@ -133,7 +129,7 @@ ADDED = ["covid19", "<ent>", "New York", TAGS[0]]
 
 
 def with_added(folder: Path, shape: str, how: str) -> Any:
-    """Add tokens, one of them special and one in the vocabulary, and store them in a file."""
+    """Store added tokens in a file, one special and one already in the vocabulary."""
     model = make_folder(folder, shape)
     cut = transformers.MarianTokenizer.from_pretrained(folder)
     cut.add_tokens([ADDED[0], ADDED[2], ADDED[3]])
@@ -310,7 +306,7 @@ def test_a_models_own_decoding_is_the_default(own: dict[str, Any], tmp_path: Pat
 
 
 def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
-    """Embeddings padded to a round number, or a piece that was deleted."""
+    """Embeddings may be padded to a round number, or a piece deleted."""
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
     path = tmp_path / "theirs" / "vocab.json"
     ids = json.loads(path.read_text())

@@ -1,5 +1,3 @@
-"""One stack: what it sees, its config, its files, traces, continuations and guesses."""
-
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +81,7 @@ def test_padding_is_not_seen(task: Task, blocks: ModelConfig, tiny_tokenizer: To
 
 
 def test_its_layers_are_the_encoders(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> None:
-    """With the same weights, a stack that sees both sides computes what an encoder does."""
+    """A bidirectional stack equals an encoder with the same weights."""
     model, _ = random_stack("fill", tiny_config, tiny_tokenizer)
     both = Transformer(model.config.blocks).eval()
     both.src_embedding.load_state_dict(model.embedding.state_dict())

@@ -1,0 +1,108 @@
+// Taking heads out: all heads stand there as buttons, and the translation changes with each choice.
+import { make } from "../shared/index.js";
+
+export const breakPart = {
+  /** Ask for the translation without a head; without `head`, for one that decides. */
+  take(button, head = {}) {
+    button.setAttribute("aria-busy", "true");
+    this.report("take", { scene: this.at, ...head });
+  },
+
+  /** Show the last trial of this scene, and after a guess all heads. */
+  tell() {
+    const { breaks } = this.scene;
+    const fresh = this.guessing && breaks.trials.length === this.before; // nothing guessed yet
+    const trial = fresh ? null : breaks.trials.at(-1);
+    const asked = `Which head does “${breaks.word}” depend on? Take one out.`;
+    const reply = make("h2", "", trial ? trial.heading : asked, { tabindex: -1 });
+    const outcome = make("p", "verdict", trial ? trial.verdict : "Each row is a layer, each cell a head.");
+    const grids = this.guessing ? this.heads(breaks) : [];
+    this.below.replaceChildren(reply, outcome, grids, make("div", "choices", this.ways(trial)));
+    this.root.classList.toggle("guessing", this.guessing);
+    this.shine(null, [], 0); // the light goes out
+    if (trial) this.rewrite(trial.text);
+    else this.mark(breaks.step);
+    const focus = this.below.querySelector("[data-last]") ?? this.below.querySelector(".main");
+    focus?.focus({ preventScroll: true });
+    this.live.textContent = `${reply.textContent} ${outcome.textContent}`;
+  },
+
+  /** Write the translation without a head, its new words marked. */
+  rewrite(text) {
+    this.target.replaceChildren(...text.map((run, i) => make("span", i % 2 ? "asked" : "", run)));
+  },
+
+  /** Mark the token that is asked about. */
+  mark(step) {
+    this.fill();
+    this.written(this.tokens.length);
+    this.tokens[step].classList.add("asked");
+  },
+
+  ways(trial) {
+    const { scenes, guesses } = this.header;
+    const solved = this.scene.breaks.trials.some(({ hit }) => hit);
+    const next = guesses.find((at) => !scenes[at].breaks.trials.some(({ hit }) => hit));
+    const guess = (at) => {
+      this.guessing = true;
+      this.before = scenes[at].breaks.trials.length;
+      this.at = at;
+      this.tell();
+    };
+    const ways = [];
+    if (this.guessing && !solved) {
+      const onclick = ({ currentTarget }) => this.take(currentTarget);
+      if (trial) ways.push(make("button", "answer", { onclick }, "Show me"));
+    } else if (next !== undefined) {
+      const { word } = scenes[next].breaks;
+      const label = guesses.indexOf(next) ? `Now “${word}”` : "Which head matters? Guess";
+      ways.push(make("button", "main", { onclick: () => guess(next) }, label));
+    }
+    if (solved) {
+      const onclick = ({ currentTarget }) => {
+        currentTarget.setAttribute("aria-busy", "true");
+        this.report("needs", this.at);
+      };
+      const last = next === undefined ? "main" : "answer";
+      ways.push(make("button", last, { onclick }, "See what every head does"));
+    }
+    return [...ways, this.onward()];
+  },
+
+  /** All heads by kind, a row for each layer; arrow keys move within a kind. */
+  heads({ kinds, lit, trials }) {
+    const last = trials.at(-1)?.head;
+    const same = (one, other) => one && one.every((part, i) => part === other[i]);
+    return make("div", "kinds", kinds.map(([kind, name, [layers, heads]]) => {
+      const cells = [];
+      for (let layer = 0; layer < layers; layer++) {
+        for (let head = 0; head < heads; head++) {
+          const at = [kind, layer, head];
+          const trial = trials.find((each) => same(each.head, at));
+          const label = `${name}, layer ${layer + 1}, head ${head + 1}`;
+          const found = !trial ? "" : trial.hit ? " hit" : " tried";
+          const onclick = ({ currentTarget }) => this.take(currentTarget, { kind, layer, head });
+          const tabindex = cells.length ? -1 : 0;
+          const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick, tabindex });
+          const state = same(lit, at) ? ", had the light" : "";
+          cell.title = label + state;
+          cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
+          if (same(last, at)) cell.dataset.last = "";
+          cells.push(cell);
+        }
+      }
+      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
+      const onkeydown = (event) => {
+        const to = cells[cells.indexOf(event.target) + steps[event.key]];
+        if (!to) return;
+        event.preventDefault();
+        event.stopPropagation();
+        for (const cell of cells) cell.tabIndex = cell === to ? 0 : -1;
+        to.focus();
+      };
+      const grid = make("div", "heads", cells, { role: "group", "aria-label": name, onkeydown });
+      grid.style.setProperty("--heads", heads);
+      return make("div", "kind", make("span", "name", name), grid);
+    }));
+  },
+};

@@ -1,0 +1,51 @@
+// A browser that translates the page puts <font> elements in place of text nodes. React keeps the text
+// nodes: it would write new text where nobody sees it, and fail to remove them or to insert beside them.
+// So the text node takes its place again before React changes it; the browser then translates the new text.
+// Browsers do their part outside the page's own JavaScript, so only React meets the methods below.
+{
+  // What a model read, wrote or computed, and what is drawn: never translated.
+  const VERBATIM = "code, kbd, svg, td, textarea, .katex, [role=img], [role=option], "
+    + "[data-testid=stText], [data-testid=stSliderThumbValue], [data-testid=stSliderTickBar]";
+  const mark = (node) => node.setAttribute("translate", "no");
+
+  const standIns = new WeakMap(); // the element for each replaced text node, and the reverse
+  const isFree = (node) => node?.nodeName === "FONT" && !standIns.has(node);
+
+  // Puts a text node in the place of the outermost element that stands for it.
+  const putBack = (text) => {
+    let outer = standIns.get(text) ?? text;
+    while (outer.parentNode?.nodeName === "FONT") outer = outer.parentNode;
+    if (outer !== text) outer.replaceWith(text);
+  };
+
+  const observer = new MutationObserver((records) => {
+    const removed = new Map(); // the last text that left a parent without an element in its place
+    for (const { type, target, addedNodes, removedNodes, previousSibling, nextSibling } of records) {
+      if (type === "characterData") putBack(target);
+      for (const node of addedNodes) {
+        if (node.matches?.(VERBATIM)) mark(node);
+        node.querySelectorAll?.(VERBATIM).forEach(mark);
+      }
+      let text = [...removedNodes].find((node) => node.nodeType === Node.TEXT_NODE);
+      const font = [...addedNodes, ...(text ? [previousSibling, nextSibling] : [])].find(isFree);
+      if (!font) {
+        if (text) removed.set(target, text);
+        continue;
+      }
+      text ??= removed.get(target);
+      removed.delete(target);
+      if (!text || text.isConnected) continue; // a text follows that is still in the page
+      standIns.set(text, font).set(font, text);
+      observer.observe(text, { characterData: true });
+    }
+  });
+  observer.observe(document, { childList: true, subtree: true });
+
+  for (const name of ["removeChild", "insertBefore", "appendChild"]) {
+    const change = Node.prototype[name];
+    Node.prototype[name] = function (...nodes) {
+      for (const node of nodes) if (node?.nodeType === Node.TEXT_NODE) putBack(node);
+      return change.apply(this, nodes);
+    };
+  }
+}

@@ -1,0 +1,157 @@
+"""The opening's second half: the visitor takes heads out until a word of the translation changes.
+
+No head is stored: the one that changes the word is searched for in the model as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from figures.labels import KIND_NAMES, percent
+from transformer.search.request import excluded
+from transformer.trace.records import Trace
+from transformer.trace.removals import Head, heads_of, with_edits, without_heads
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
+from transformer.worker.job import UNKNOWN, report
+from ui.components.opening import Break, Runs, Trial
+from ui.work.results import Computation
+
+#: Heads that a search removes in turn, the most needed first.
+CANDIDATES = 8
+
+LESSON = "Attention shows where a head looks, not what it is for."
+
+
+class Target(NamedTuple):
+    """A word of a translation, and the step that writes its first token."""
+
+    word: str
+    step: int
+
+
+class Effect(NamedTuple):
+    """A translation without one head."""
+
+    change: float  # of the target's log-probability in the original translation, in nats
+    text: str
+
+
+def effect_of(head: Head, target: Target) -> Computation[Effect]:
+    """Return the effect of one head."""
+
+    def make(translator: Translator, trace: Trace) -> Effect:
+        other = translator.edited(head.off)
+        change = with_edits(
+            translator.model, trace, [other.edits], means=other.means,
+            excluded=excluded(translator.config),
+        )  # fmt: skip
+        return Effect(float(change[0, target.step]), other.translate([trace.src_ids])[0].text)
+
+    return Computation("effect", (head, target.step), make)
+
+
+def decisive_head(target: Target) -> Computation[Head | None]:
+    """Return the most needed head without which the target is lost, or None.
+
+    Only the `CANDIDATES` heads that the target needs most are tried.
+    """
+
+    def make(translator: Translator, trace: Trace) -> Head | None:
+        changes = without_heads(
+            translator.model, trace, excluded=excluded(translator.config), progress=report
+        )
+        heads = sorted(
+            heads_of(translator.config.head_shapes),
+            key=lambda head: float(changes[head.kind][head.layer, head.head, target.step]),
+        )
+        for head in heads[:CANDIDATES]:
+            report(*UNKNOWN)
+            text = translator.edited(head.off).translate([trace.src_ids])[0].text
+            if is_lost(target.word, trace.text, text):
+                return head
+        return None
+
+    return Computation("decisive head", target, make)
+
+
+def is_lost(word: str, before: str, after: str) -> bool:
+    """Return True if a text has fewer occurrences of a word than another."""
+    count, left = (Counter(re.findall(r"\w+", text.casefold())) for text in (before, after))
+    return left[word.casefold()] < count[word.casefold()]
+
+
+def marked(before: str, after: str) -> Runs:
+    """Return a text as runs, alternately plain and strong; its new words are strong."""
+    words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
+    old, new = ([re.sub(r"\W", "", word) for word in each] for each in (words, changed))
+    runs = [""]
+    for kind, _, _, start, end in SequenceMatcher(None, old, new, False).get_opcodes():
+        if end > start and (kind == "equal") != len(runs) % 2:
+            runs.append("")
+        runs[-1] += "".join(changed[start:end])
+    return runs
+
+
+def break_of(
+    trace: Trace, target: Target, lit: Head | None, effects: Mapping[Head, Effect]
+) -> Break:
+    """Return a scene's trials for the browser.
+
+    Args:
+        lit: the head whose light the scene shows.
+        effects: by head, in the order of the trials.
+    """
+    shapes = {
+        kind: maps.shape[:2] for kind in ATTENTION_KINDS if (maps := trace.attention(kind)).size
+    }
+    return Break(
+        word=target.word,
+        step=target.step,
+        kinds=[(kind, KIND_NAMES[kind], shape) for kind, shape in shapes.items()],
+        lit=lit,
+        trials=[_trial(trace, target, *item, lit) for item in effects.items()],
+    )
+
+
+def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head | None) -> Trial:
+    before = float(trace.log_probs[target.step])
+    chances = [percent(math.exp(min(0.0, value))) for value in (before, before + effect.change)]
+    taken = f"Taken out: {head.off.place}{', the head with the light' if head == lit else ''}. "
+    moves = "goes from {} to {}" if len({*chances}) > 1 else "stays at {}"
+    chance = f"The probability of “{target.word}” {moves.format(*chances)}."
+    lost = is_lost(target.word, trace.text, effect.text)
+    if lost:
+        heading, verdict = _loss(trace.text, effect.text, target.word), taken + LESSON
+    elif effect.text == trace.text:
+        heading, verdict = "Nothing changed: the translation stays.", taken + chance
+    else:
+        heading = f"The translation changes, but “{target.word}” stays."
+        verdict = taken + chance
+    return Trial(head, heading, verdict, marked(trace.text, effect.text), lost)
+
+
+def _loss(before: str, after: str, word: str) -> str:
+    """Return the loss of a word in words."""
+    old, new = (re.findall(r"\w+", text) for text in (before, after))
+    for kind, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+        if kind == "replace" and end - start == last - first and word in old[start:end]:
+            other = new[first + old[start:end].index(word)]
+            return f"Without this head, “{word}” becomes “{other}”."
+    return f"Without this head, “{word}” is gone."
+
+
+def head_in(report: Any, trace: Trace) -> Head | None:
+    """Return the head that the browser reports, or None if the model has no such head."""
+    match report:
+        case {"kind": str(name), "layer": int(layer), "head": int(head)}:
+            for kind in ATTENTION_KINDS:
+                n_layers, n_heads = trace.attention(kind).shape[:2]
+                if kind == name and 0 <= layer < n_layers and 0 <= head < n_heads:
+                    return Head(kind, layer, head)
+    return None
