@@ -405,6 +405,8 @@ FAIRSEQ: Faults = {
     "another tokenizer": (cfg(tokenizer={"_name": "nltk"}), "tokenizer='nltk' is not one of: mos"),
     "many languages": (cfg(task={"_name": "translation_multi_simple_epoch"}),
                        "M2M100, NLLB and mBART open"),
+    "a language model": (cfg(task={"_name": "language_modeling"},
+                             model={"_name": "transformer_lm"}), "a language model without an enc"),
 }  # fmt: skip
 
 

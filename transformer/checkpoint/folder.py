@@ -45,6 +45,7 @@ from transformer.files.safe import (
     read_small,
 )
 from transformer.files.safetensors_file import DTYPES
+from transformer.files.unread import unread
 from transformer.model import Transformer
 from transformer.positions import make_positions
 from transformer.text.files import read_tokenizer
@@ -160,6 +161,8 @@ class ModelClass(Generic[Config, Model, Kept]):
             if loaded is None:
                 break
             return loaded
+        if (other := unread(ref.folder)) is not None:
+            raise CheckpointError(f"{ref}: {other}")
         raise reason
 
     def _load(self, ref: ModelRef) -> Kept:

@@ -26,6 +26,7 @@ from transformer.config import parse_json
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
 from transformer.files.safe import is_folder
+from transformer.files.unread import unread
 from transformer.types import Report
 
 #: owner/name as the hub allows it, which cannot lead out of the hub's cache.
@@ -275,8 +276,9 @@ def opened(
     if source and is_folder(Path(source)):
         yield Path(source)
         return
-    if not is_name(source):
-        raise CheckpointError(f"{source}: no such folder")
+    if not is_name(source) or Path(source).is_file():
+        reason = unread(Path(source)) or "no such folder"
+        raise CheckpointError(f"{source}: {reason}")
     try:
         model = look_up(source, files)
     except CheckpointError as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
+from transformer.files.unread import unread
 
 #: Maximum total size of the arrays read, in bytes.
 MAX_BYTES = 2**30
@@ -66,7 +67,10 @@ def describe_npz(path: Path, names: Collection[str]) -> dict[str, Header]:
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
         if not path.is_file():
-            raise CheckpointError(f"{path}: no such file")
+            kind = "a folder, not a file" if path.is_dir() else "no such file"
+            raise CheckpointError(f"{path}: {kind}")
+        if reason := unread(path):
+            raise CheckpointError(f"{path}: {reason}")
         _check_end(path)
         return zipfile.ZipFile(path)
     except CheckpointError:
@@ -87,7 +91,9 @@ def _check_end(path: Path) -> None:
     if at < 0 or len(tail) < at + _END_SIZE:
         raise CheckpointError(f"{path}: not a whole .npz file (an archive's end is missing)")
     count, listed = struct.unpack("<HL", tail[at + 10 : at + 16])
-    if _LOCATOR in tail[max(0, at - _LOCATOR_SIZE) : at] or count > MAX_MEMBERS:
+    if _LOCATOR in tail[max(0, at - _LOCATOR_SIZE) : at]:
+        raise CheckpointError(f"{path}: an archive with 64-bit sizes, which NumPy does not write")
+    if count > MAX_MEMBERS:
         raise CheckpointError(f"{path}: more than {MAX_MEMBERS} files in the archive")
     if listed > _MAX_LIST:
         raise CheckpointError(f"{path}: a directory of {listed:,} bytes; at most {_MAX_LIST:,}")

@@ -19,6 +19,8 @@ import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -113,6 +115,42 @@ def check_pickles(
     except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
         reason = str(error) or type(error).__name__
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+
+
+def outer_texts(file: IO[bytes]) -> frozenset[str]:
+    """Return the outer dictionary's texts in a torch file, and names in its archive; {} for others.
+
+    Opcodes are read and never run. Names of an archive's files count without its main folder.
+    """
+    texts = set[str]()
+    with suppress(Exception):  # a damaged file may fail in any way
+        file.seek(0)
+        if file.read(4) == b"PK\x03\x04":
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                texts.update(part for one in members for part in one.filename.split("/", 2)[:2])
+                for member in members:
+                    stored = member.compress_type == zipfile.ZIP_STORED
+                    if stored and re.fullmatch(r"[^/]+/data\.pkl", member.filename):
+                        with archive.open(member) as stream:
+                            texts |= _outer_texts(stream)
+        elif file.seek(0) == 0 and file.read(2) == b"\x80\x02":
+            file.seek(0)
+            for _ in range(OLD_PICKLES - 1):
+                texts |= _outer_texts(file)
+    return frozenset(texts)
+
+
+def _outer_texts(file: IO[bytes]) -> set[str]:
+    texts, depth = set[str](), 0
+    for operation, argument, position in islice(pickletools.genops(file), MAX_STEPS):
+        if (position or 0) > MAX_PICKLE:
+            break
+        depth += operation.name == "MARK"
+        depth -= pickletools.markobject in operation.stack_before
+        if depth <= 1 and isinstance(argument, str) and "UNICODE" in operation.name:
+            texts.add(argument)
+    return texts
 
 
 def _check_directory(file: IO[bytes]) -> None:

@@ -16,6 +16,7 @@ from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
 from transformer.files.safe import is_there, modified
+from transformer.files.unread import listed
 from transformer.models import own
 from transformer.models.arrays import kind as arrays
 from transformer.models.entry import Entry, ModelKind
@@ -140,11 +141,11 @@ def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
 
 
 def looks_like_model(path: Path) -> bool:
-    """Return True for a model folder or a file of maps, judged by file names."""
+    """Return True for a folder or file of a model or of maps, judged by file names."""
     try:
         if not path.is_dir():
-            return path.suffix == arrays.SUFFIX and path.is_file()
+            return path.is_file() and (path.suffix == arrays.SUFFIX or listed(path))
         ours = any(is_there(path / part) for part in PARTS)
-        return ours or any(kind.fits(path) for kind in FORMATS.values())
+        return ours or listed(path) or any(kind.fits(path) for kind in FORMATS.values())
     except OSError:
         return False

@@ -24,6 +24,7 @@ from transformer.errors import CheckpointError
 from transformer.files.hub import MAX_BYTES, HubModel, fetch
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
+from transformer.files.unread import unread
 from transformer.models.importers.registry import FORMATS, Format, put_in_place
 from transformer.worker.job import Job, Register, StoppedError, in_turn
 from transformer.worker.limits import free_memory
@@ -140,7 +141,9 @@ def plan_folder(kind: Format, folder: str, name: str) -> Plan:
     """Plan an import from a folder in a root. Raises `CheckpointError`, one line."""
     path, called = within_roots(folder), shown(folder)
     if not path.is_dir():
-        raise CheckpointError(f"{called}: no such folder")
+        raise CheckpointError(f"{called}: {unread(path) or 'no such folder'}")
+    if reason := unread(path, kind.name):
+        raise CheckpointError(f"{called}: {reason}")
     if (missing := kind.lacks(path)) is not None:
         raise CheckpointError(
             f"{called}: not a {kind.title} model: {missing} is missing; it needs {kind.holds}"

@@ -160,8 +160,8 @@ def test_other_archives_and_no_archives_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.npz").write_bytes(b"")
     np.save(tmp_path / "one.npy", np.ones(3))
     for name, why in (
-        ("none.npz", "no such file"), (".", "no such file"),
-        ("empty.npz", "not a whole .npz file"), ("one.npy", "not a whole .npz file"),
+        ("none.npz", "no such file"), (".", "a folder, not a file"),
+        ("empty.npz", "is empty"), ("one.npy", "not a format that Headlight reads"),
     ):  # fmt: skip
         assert why in refused(tmp_path / name)
 

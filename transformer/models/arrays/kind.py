@@ -77,11 +77,9 @@ class ArchivedTrace(Unedited):
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True for any file but Marian's weights, and for a missing file with this suffix."""
+    """Return True for any file, and for a missing file with this suffix."""
     path = ref.folder
     with suppress(OSError, ValueError):  # not a valid path
-        if path.is_file() and any(path.parent.glob("*decoder.yml")):
-            return False
         return path.is_file() or (path.suffix == SUFFIX and not path.is_dir())
     return False
 

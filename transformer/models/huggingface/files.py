@@ -17,6 +17,7 @@ from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
+from transformer.files.unread import unread
 from transformer.models.importers.settings import GENERATING, Settings
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
@@ -77,6 +78,8 @@ def read_values(folder: Path) -> dict[str, Any]:
     """Read and check config.json. Raises `CheckpointError` naming the file."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder")
+    if reason := unread(folder):
+        raise CheckpointError(f"{folder}: {reason}")
     path = folder / CONFIG
     values = json_object(path)
     if not isinstance(values.get("model_type"), str):

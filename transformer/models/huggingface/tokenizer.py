@@ -309,6 +309,7 @@ def read_tokenizer(
     Raises: `CheckpointError` naming the bad file.
     """
     transformers = library(folder)
+    settings: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="headlight-tokenizer-") as copied:
         copies, left = Path(copied), MAX_SMALL_FILE
         names = sorted(path.name for path in folder.iterdir() if path.suffix in SUFFIXES)
@@ -334,6 +335,9 @@ def read_tokenizer(
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             reason = " ".join(str(error).replace(copied, ".").split())[:300]
+            own = settings.get("tokenizer_class")
+            if isinstance(own, str) and getattr(transformers, own, None) is None:
+                reason = f"{own[:80]} is not the library's; the model's own code is never run"
             raise CheckpointError(f"{folder}: the tokenizer cannot be read ({reason})") from None
     return checked_tokenizer(str(folder), tokenizer, sizes, special)
 

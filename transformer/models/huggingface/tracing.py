@@ -90,8 +90,7 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
     maps = to_array(torch.cat(list(layers)))
     if not np.isfinite(maps).all() or np.abs(maps.sum(-1) - 1).max() > ROW_TOLERANCE:
         raise CheckpointError(
-            f"{name}: rows of {what} attention do not sum to 1 (of ProphetNet, the transformers "
-            "library returns the scores before the softmax), so they cannot be shown as weights"
+            f"{name}: rows of {what} attention do not sum to 1, so they cannot be shown as weights"
         )
     if kind == "decoder_self" and np.triu(maps, 1).any():
         raise CheckpointError(

@@ -103,6 +103,8 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     for name in ("task", "arch"):
         value = settings.text(name) or ""
         settings.check(name, not re.search("multilingual|multi_simple", value), pair)
+        lm = "a translator; this is a language model without an encoder, which has no importer"
+        settings.check(name, not re.search("language_model|transformer_lm", value), lm)
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""

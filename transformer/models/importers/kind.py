@@ -6,8 +6,9 @@ from typing import NoReturn
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
+from transformer.files.unread import unread
 from transformer.models.entry import identity
-from transformer.models.importers.registry import FORMATS, Format, unusable
+from transformer.models.importers.registry import FORMATS, Format
 
 #: Marian's model type, which the `transformers` library would open, too.
 MARIAN = "marian"
@@ -20,7 +21,7 @@ def fits(ref: ModelRef) -> bool:
     """
     if ref.updates is not None:
         return False
-    if unusable(ref.folder):
+    if unread(ref.folder):
         return True
     values = identity(ref.folder)
     if values is None:
@@ -37,7 +38,7 @@ def format_of(ref: ModelRef) -> Format | None:
 
 def describe(ref: ModelRef) -> NoReturn:
     """Raise `CheckpointError` with the command that imports the model."""
-    if reason := unusable(ref.folder):
+    if reason := unread(ref.folder):
         raise CheckpointError(f"{ref}: {reason}")
     kind = format_of(ref)
     title, name = (kind.title, kind.name) if kind else ("another library's", "FORMAT")

@@ -16,6 +16,7 @@ from transformer.checkpoint.weights import about_stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
+from transformer.files.unread import unread
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import Report
@@ -77,7 +78,7 @@ class Format:
         """
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise _taken(out)
-        if reason := unusable(folder):
+        if reason := unread(folder, self.name):
             raise CheckpointError(f"{folder}: {reason}")
         module = importlib.import_module(f"transformer.models.importers.{self.name}")
         model: Imported = module.read(folder, report, **more)
@@ -168,55 +169,6 @@ def _taken(out: Path) -> CheckpointError:
 def code(text: str) -> str:
     """Return text as code in Markdown."""
     return f"`{text.replace('`', ' ')}`"
-
-
-#: Files that neither open nor import: patterns that all match, and their content with a remedy.
-UNUSABLE: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("adapter_model.*",),
-        "holds a LoRA adapter, which is a part of a model; merge it in Python by "
-        "PeftModel.from_pretrained(...).merge_and_unload().save_pretrained(DIR), and open DIR",
-    ),
-    (
-        ("*.npz", "*decoder.yml"),
-        "holds a model in Marian's own format; convert it with transformers 4, python -m "
-        "transformers.models.marian.convert_marian_to_pytorch --src DIR --dest OUT, which keeps "
-        "the beam size of decoder.yml, and import OUT",
-    ),
-)
-#: Further files of this kind, in folders without readable weights.
-WITHOUT_WEIGHTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("model.bin", "*vocabulary.*"),
-        "holds a CTranslate2 model, which has no attention by head; import the model that it was "
-        "converted from",
-    ),
-    (
-        ("tf_model.h5",),
-        "holds TensorFlow weights; save them with transformers 4 as safetensors, by "
-        "from_pretrained(DIR, from_tf=True).save_pretrained(OUT), and open OUT",
-    ),
-    (("*.gguf",), "holds a llama.cpp model (GGUF); open the folder that it was converted from"),
-    (("*.onnx",), "holds an ONNX model; open the folder that it was exported from"),
-)
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json", "*.ckpt", "*.pt")
-
-
-def unusable(path: Path) -> str | None:
-    """Return the content of a folder or file that neither opens nor imports, or None.
-
-    The text includes a remedy. A file counts with its folder if it matches a first pattern.
-    """
-    try:
-        folder = path.parent if path.is_file() else path
-        weights = any(any(folder.glob(pattern)) for pattern in _WEIGHTS)
-        for patterns, reason in (*UNUSABLE, *(() if weights else WITHOUT_WEIGHTS)):
-            named = path == folder or path.match(patterns[0])
-            if named and all(any(folder.glob(pattern)) for pattern in patterns):
-                return reason
-    except (OSError, ValueError):
-        pass
-    return None
 
 
 #: Formats by their names on the command line.
