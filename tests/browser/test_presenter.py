@@ -99,3 +99,52 @@ def test_clocks_are_circles(app: str, page: Page) -> None:
     assert len(boxes) >= 5
     for box in boxes:
         assert box["width"] == pytest.approx(box["height"], rel=0.02)
+
+
+def test_a_chart_fills_the_window_and_ends_inside_it(app: str, page: Page) -> None:
+    page.goto(f"{app}/complexity?{QUERY}&present=on")
+    expect(page.locator("svg.marks")).to_have_count(1)
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        settled(page)
+        box = page.locator("svg.marks").bounding_box()
+        assert box is not None and 0.65 < box["height"] / height < 0.95
+
+
+#: Where the pictures and sentences of the page are.
+PLACES = """() => {
+    const all = (root) => [...root.querySelectorAll("*")]
+        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
+    return all(document.querySelector("main"))
+        .filter((each) => each.matches(".player, .grid, .lens, .strip, canvas"))
+        .map((each) => Object.values(each.getBoundingClientRect().toJSON()).map(Math.round).join())
+        .slice(0, %d);
+}"""
+
+
+@pytest.mark.parametrize("present", ["off", "on"])
+@pytest.mark.parametrize("at", ["", "attention?kind=cross", "attention?kind=cross&display=matrix"])
+def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present: str) -> None:
+    """Neither a click on a cell nor a head that is taken out moves a picture."""
+    page.goto(f"{app}/{at}{'&' if '?' in at else '?'}{QUERY}&present={present}")
+    settled(page)
+    cells = page.locator("canvas.cells, canvas.matrix").first
+    expect(cells).to_be_visible()
+    places = PLACES % len(page.evaluate(PLACES % 99))  # what comes below does not count
+    before = page.evaluate(places)
+    size = cells.bounding_box()
+    assert size is not None and len(before) > 2
+    cells.click(position={"x": 0.42 * size["width"], "y": 0.3 * size["height"]})
+    if at:
+        expect(page.get_by_text("From the query")).to_be_visible()
+    settled(page)
+    assert page.evaluate(places) == before
+    if at.endswith("cross"):
+        page.locator(".grid .cell").nth(3).hover()
+        page.locator(".grid .switch").nth(3).click()
+    elif not at:
+        page.get_by_role("button", name="Take head").first.click()
+    if not at.endswith("matrix"):
+        expect(page.locator(".st-key-edits")).to_be_in_viewport()
+        settled(page)
+        assert page.evaluate(places) == before
