@@ -15,6 +15,7 @@ from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.view import View, said_next
 from ui.core.widgets import UNITS, units_control
+from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
@@ -60,6 +61,8 @@ def draw(side: Side) -> None:
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         st.text(text or "(an empty translation)")
     draw_warnings(view, trace)
+    if view.entry.ref.edits and not side.letter:
+        st.markdown(said_of_changes(view, trace, get_trace(view.original)))
     if chosen == "steps":
         draw_steps(view, trace)
         with download:

@@ -96,7 +96,7 @@ def in_words(pair: SideBySide, total: float) -> str:
         change = "just as likely"
     at = pair.parts_at
     if at is None:
-        return f"The same words, {change}."
+        return f"Nothing changed: the same words, {change}."
     old, new = pair.pairs[at]
     return (
         f"The translations diverge at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "

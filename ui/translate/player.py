@@ -12,8 +12,11 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
+from transformer.edits.language import heads_off, parse_edits
 from transformer.measures.heads import mutual_information
 from transformer.trace.records import Trace
+from transformer.trace.removals import Head
+from transformer.types import ATTENTION_KINDS
 from ui.components.mount import show
 from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
@@ -96,8 +99,18 @@ def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[
         lambda _, trace: player_component(
             trace, PlayerPlace(1), of=of, words=words, alpha=alpha, never=never,
             steerable=steerable, origin=origin, group=group, follows=follows, asks=not group,
+            out=_heads_out(side, trace),
         ),
     )  # fmt: skip
+
+
+def _heads_out(side: Side, trace: Trace) -> list[Head]:
+    edits = parse_edits(side.view.entry.ref.edits)
+    return [
+        Head(kind, int(layer), int(head))
+        for kind in ATTENTION_KINDS
+        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
+    ]
 
 
 def _steerable(side: Side) -> bool:

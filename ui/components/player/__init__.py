@@ -16,6 +16,7 @@ from figures.labels import READS_PREDICTS, decimal, query_labels, show_token
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
+from transformer.types import AttentionKind
 from ui.components.packing import Component, attention_look, fields, labels
 
 #: Largest number of weights that are sent with 16 bits (four exact decimals) instead of 8.
@@ -26,6 +27,9 @@ MOST_ALTERNATIVES = 8
 
 #: Decoder parts to which a head on screen can belong.
 PARTS = ("cross", "decoder_self", "both")
+
+#: Kind of attention, layer and head of several heads.
+Heads = Collection[tuple[AttentionKind, int, int]]
 
 #: Valid numbers in a report: token ids; steps, layers and heads.
 _ID = range(10_000_000)
@@ -84,7 +88,7 @@ def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[in
 def player_component(
     trace: Trace, place: PlayerPlace, *, of: str = "", words: bool = False, alpha: float = 0.6,
     never: Sequence[int] = (), steerable: bool = True, origin: str = "Recorded live",
-    group: str = "", follows: bool = False, asks: bool = False,
+    group: str = "", follows: bool = False, asks: bool = False, out: Heads = (),
 ) -> Component[Move]:  # fmt: skip
     """Return the player of a trace as a component.
 
@@ -99,6 +103,7 @@ def player_component(
         group: name of players that move together; "" for a single player.
         asks: let a weight below a token ask for the heads with that weight.
         follows: leave the step buttons to another player of the group.
+        out: heads that are taken out, whose maps are hatched.
 
     The body holds weights as unsigned integers, the largest meaning 1, with 16 bits, or 8 bits for
     more than `WIDE_LIMIT` weights: `trace.cross` [Ld, H, T, S] in C order, then for every layer and
@@ -124,6 +129,7 @@ def player_component(
         "never": list(never),
         "steerable": steerable,
         "asks": asks,
+        "out": [*map(list, out)],
         "alpha": alpha,
         "origin": origin,
         "gap": None if trace.forcing_gap is None else decimal(trace.forcing_gap),

@@ -111,6 +111,9 @@ export const matrixPart = {
     const map = this.shown()[kind];
     const wordAt = (at) => (this.exists(kind, Math.floor(at / n), at % n) ? this.words[weightLevel(map[at])] : 0);
     const shrunk = drawCells(pen, { ...block, wordAt, rankAt: (at) => map[at], smallest: Infinity });
+    if (this.isOut(kind === "own" ? "decoder_self" : kind)) {
+      hatch(pen, xs[0], ys[0], w * n, h * ys.length, this.look.border);
+    }
     const frame = (y, height, colour, line) => {
       Object.assign(pen, { strokeStyle: colour, lineWidth: line });
       pen.strokeRect(xs[0] - line / 2, y - line / 2, w * n + line, height + line);
@@ -174,3 +177,19 @@ export const matrixPart = {
     setBox(this.tip, Math.min(x, outer.width - w - 4), y);
   },
 };
+
+// Diagonal lines over a map that does not count.
+function hatch(pen, x, y, width, height, colour) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, y, width, height);
+  pen.clip();
+  pen.beginPath();
+  for (let from = x - height; from < x + width; from += 9) {
+    pen.moveTo(from, y + height);
+    pen.lineTo(from + height, y);
+  }
+  Object.assign(pen, { strokeStyle: colour, lineWidth: 2 });
+  pen.stroke();
+  pen.restore();
+}

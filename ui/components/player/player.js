@@ -200,7 +200,14 @@ class Player {
   /** The name of one of the `PARTS`, with the head on screen: "cross-attention 4.7". */
   partOf(kind) {
     const [layer, head] = this.headOf(kind).map((at) => (at === null ? "mean" : at + 1));
-    return `${PARTS[kind]} ${layer === head && head === "mean" ? "mean" : `${layer}.${head}`}`;
+    const place = layer === head && head === "mean" ? "mean" : `${layer}.${head}`;
+    return `${PARTS[kind]} ${place}${this.isOut(kind) ? " (taken out)" : ""}`;
+  }
+
+  /** True if the head on screen is taken out. */
+  isOut(kind) {
+    const at = String([kind, ...this.headOf(kind)]);
+    return this.message.header.out.some((head) => String(head) === at);
   }
 
   /** Weights of the current step: "cross" on the source, "own" on the prefix. */
