@@ -1,4 +1,4 @@
-"""Parts and style shared by all Altair charts, and larger text for projectors.
+"""Parts and style shared by all Altair charts, and larger text of Plotly figures.
 
 Charts are built from channel objects: Altair takes a few milliseconds to look up any other encoding
 ("x:Q", `alt.condition(...)`) in the Vega-Lite schema.
@@ -24,44 +24,14 @@ FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 # Validate the finished chart only, not each of its parts as well.
 schemapi.disable_debug_mode()
 
-#: Sizes in px that grow with the text.
-_LENGTHS = ("height", "dx", "dy", "labelLimit", "titlePadding", "labelPadding")
 
+def grow(figure: Figure, scale: float) -> Figure:
+    """Return a copy of a Plotly figure with its text enlarged by `scale`.
 
-def grow(chart: Chart, scale: float) -> Chart:
-    """Return a copy of a chart or Plotly figure with its text enlarged by `scale`.
-
-    Heights and margins grow with the text; data and widths do not change.
+    The height grows half as much as the text; data and width do not change.
     """
     if scale == 1:
-        return chart
-    source: Any = chart
-    larger: Chart
-    if isinstance(source, Figure):
-        larger = _grow_figure(source, scale)
-    else:
-        spec = source.to_dict()
-        data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}
-        larger = type(source).from_dict({**_grown(spec, scale), **data})
-    return larger
-
-
-def _grown(spec: Any, scale: float) -> Any:
-    if isinstance(spec, list):
-        return [_grown(item, scale) for item in spec]
-    if not isinstance(spec, Mapping):
-        return spec
-    result = {}
-    for name, value in spec.items():
-        sized = name.lower().endswith("fontsize") or name in _LENGTHS
-        if sized and isinstance(value, int | float) and not isinstance(value, bool):
-            result[name] = value * scale
-        else:
-            result[name] = value if name in ("data", "datasets") else _grown(value, scale)
-    return result
-
-
-def _grow_figure(figure: Figure, scale: float) -> Any:
+        return figure
     larger = Figure(figure)
     layout = larger.layout
     size = (layout.font.size or 12) * scale

@@ -17,7 +17,7 @@ from ui.attention.choice import (
     read_choice,
     toggle_find,
 )
-from ui.attention.editing import draw_hint, draw_texts
+from ui.attention.editing import draw_effect, draw_hint, draw_texts
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.compare.attention import MAPS
@@ -77,9 +77,8 @@ def draw(side: Side) -> None:
         "Find heads", key="finder", icon=":material/search:", type="tertiary",
         on_click=toggle_find,
     )  # fmt: skip
-    if url_state.stored(AttentionSettings.find):
-        with st.container(border=True, gap="small"):
-            draw_find(view, trace, choice)
+    # A cell's heads stand below the map, which a click must not move from under the pointer.
+    find_place, of_cell = st.container(), url_state.get(AttentionSettings.find) == "pair"
     with asides:
         views.offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.
@@ -87,6 +86,11 @@ def draw(side: Side) -> None:
         draw_kinds(trace)
         st.caption(views.about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
+    draw_effect(view, trace)
+    if url_state.stored(AttentionSettings.find):
+        below = st.container() if of_cell else find_place
+        with below.container(border=True, gap="small"):
+            draw_find(view, trace, choice)
 
 
 PAGE = Page(

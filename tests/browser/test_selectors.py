@@ -92,6 +92,11 @@ def test_every_selector_matches_an_element(page: Page, tmp_path: Path) -> None:
         page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
         page.get_by_test_id("stMain").get_by_test_id("stPopover").first.locator("button").click()
         page.get_by_test_id("stPopoverBody").wait_for()
+        page.keyboard.press("Escape")
+        page.set_viewport_size({"width": 1280, "height": 720})
+        page.goto(f"{address}/removals?sentence=A+dog.")
+        page.get_by_test_id("stMain").get_by_role("combobox").first.click()
+        page.get_by_role("option").first.wait_for()
         matched = page.evaluate("JSON.parse(sessionStorage.matched)")
     missing = [
         f"{file}: {name}" for name, file in wanted.items()

@@ -8,17 +8,15 @@ from hypothesis import strategies as st
 
 from figures.attention import describe, head_table, heatmap
 from figures.beam import branch_curves, lead_by_alpha
-from figures.charts import bars, grow
+from figures.charts import grow
 from figures.compare import LIMITS, beside, describe_difference, scale_limit
 from figures.exhibit import Exhibit, Offline, Panel
-from figures.heads import Cell, head_roles
 from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.layer_costs import path_length
-from transformer.trace.removals import Head
 
 TRACE = make_trace(S=7, T=5)
 
@@ -136,51 +134,6 @@ def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None
     assert set(one.arrays) == {"weights_b", "total_b"}
     with pytest.raises(ValueError, match="no parts"):
         beside("both", "Both", "Who.", {})
-
-
-CHARTS = {
-    "bars": lambda: bars({"greedy": 31.0, "<b> & 'x'": 0.5}, "BLEU", "dark", marked=("greedy",)),
-    "table": lambda: head_table(np.full((2, 3), 0.25, np.float32), "light"),
-    "heads": lambda: head_roles(
-        {
-            Head("cross", 0, 0): Cell(0.5, "<b>", "9%", "all"),
-            Head("cross", 0, 1): Cell(-1, "noun", "4%", "", True),
-        },
-        Head("cross", 0, 1),
-        "dark",
-    ),
-    "alpha": lambda: lead_by_alpha(
-        np.linspace(0, 2, 5), np.zeros((5, 2)), ["#1", "#2"], 0.6, "light"
-    ),
-}
-
-
-def numbers(spec: Any, wanted: str, path: str = "") -> dict[str, float]:
-    if isinstance(spec, list):
-        items: Any = enumerate(spec)
-    elif isinstance(spec, dict):
-        items = spec.items()
-    else:
-        return {}
-    found = {}
-    for name, value in items:
-        here = f"{path}/{name}"
-        if str(name).lower().endswith(wanted) and isinstance(value, int | float):
-            found[here] = float(value)
-        found |= numbers(value, wanted, here)
-    return found
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_an_altair_chart_grows_in_its_text_alone(name: str) -> None:
-    chart = CHARTS[name]()
-    before, after = chart.to_dict(), grow(chart, 1.5).to_dict()
-    sizes = numbers(before, "fontsize")
-    assert sizes
-    assert numbers(after, "fontsize") == {place: 1.5 * size for place, size in sizes.items()}
-    assert list(after.get("datasets", {}).values()) == list(before.get("datasets", {}).values())
-    assert chart.to_dict() == before and grow(chart, 1) is chart
-    assert numbers(after, "strokewidth") == numbers(before, "strokewidth")
 
 
 def test_a_plotly_figure_grows_in_its_text_alone() -> None:

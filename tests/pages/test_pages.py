@@ -1,5 +1,4 @@
 import ast
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from transformer.translator import Translator
 from ui.core import layout, url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import named_term, term
-from ui.core.presenter import SCALE
 from ui.frame.page import DOORS, Page, all_pages, entries_of
 from ui.work import models
 
@@ -172,23 +170,6 @@ def test_charts_are_valid(run_app: RunApp, page: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(layout._Unchecked, "to_dict", validated)
     run_app(at=page, checkpoint="alpha", sentence="The cat sat on the mat.", view="why")
     assert drawn
-
-
-def charts(app: AppTest) -> list[dict[str, Any]]:
-    found = [*app.get("vega_lite_chart"), *app.get("arrow_vega_lite_chart")]
-    return [json.loads(each.proto.spec) for each in found]
-
-
-def test_charts_grow_with_the_page(run_app: RunApp) -> None:
-    small, large = (
-        charts(run_app(sentence="abc", present=present, at="tokens")) for present in ("off", "on")
-    )
-    assert small and len(small) == len(large)
-    for one, other in zip(small, large, strict=True):
-        axes = one["config"]["axis"], other["config"]["axis"]
-        for size in ("labelFontSize", "titleFontSize"):
-            assert axes[1][size] == SCALE * axes[0][size]
-        assert other.get("datasets") == one.get("datasets")
 
 
 #: Labels of a page's controls, and the glossary's entry for each.

@@ -40,19 +40,21 @@ def draw_hint(view: View, trace: Trace, name: str) -> None:
 
 
 def draw_texts(view: View, trace: Trace) -> None:
-    """Draw the sentence, whose words can be hidden, and its translation or the effect of edits."""
-    edits = parse_edits(view.entry.ref.edits)
-    one, other = (st.container(), None) if edits else st.columns(2, gap="medium")
+    """Draw the sentence, whose words can be hidden, and its translation."""
+    one, other = st.columns(2, gap="medium")
     with one:
-        word = _draw_source(trace, edits)
-    if other is not None:
-        words = headline(trace).split() or ["(empty)"]
-        with other:
-            show(strip_component(words, (), label="Translation", one_line=True, lead="→"),
-                 key="translation")  # fmt: skip
+        word = _draw_source(trace, parse_edits(view.entry.ref.edits))
+    words = headline(trace).split() or ["(empty)"]
+    with other:
+        show(strip_component(words, (), label="Translation", one_line=True, lead="→"),
+             key="translation")  # fmt: skip
     if word:
         _offer_hiding(trace, word)
-    if edits:
+
+
+def draw_effect(view: View, trace: Trace) -> None:
+    """Draw the effect of edits by token; below the picture, which a switch must not move."""
+    if view.entry.ref.edits:
         draw_changes(view, trace, get_trace(view.original), one_line=True)
 
 

@@ -52,7 +52,7 @@ _SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
-    """Draw the controls for pattern and kinds, and the ranking, above the map that it opens."""
+    """Draw the controls for pattern and kinds, and the ranking."""
     names: dict[str, str] = dict(NAMES.items())
     study = study_for(view)
     roles = {_ROLE + role.name: role for role in (study.roles if study else ())}

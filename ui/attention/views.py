@@ -97,12 +97,12 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
-        offer_cut(view, choice, maps)
         height = 390 if beside else 900
         show(
             shown.lens(height, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
+        offer_cut(view, choice, maps)
 
 
 def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
@@ -217,7 +217,6 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
     with matrix.container():
         _say_name(view, shown, choice)
-        offer_cut(view, choice, maps)
         selected = (
             to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
         )  # fmt: skip
@@ -225,6 +224,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown, "matrix", max_height=900 if wide else 470, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
+        offer_cut(view, choice, maps)
     with sums.container():
         _draw_sums(choice, maps)
 

@@ -33,11 +33,16 @@ def section(title: str, text: str) -> DeltaGenerator:
 
 
 def sized(chart: T) -> T:
-    """Return a chart or figure with text scaled to the page."""
+    """Return a chart or figure to be sent; Plotly's text is scaled to the page.
+
+    The browser enlarges other charts, see presenting.css. Under its zoom Plotly would take the
+    pointer for elsewhere.
+    """
     if isinstance(chart, ReadyChart | ReadyFigure):
         return chart
-    grown = grow(chart, text_scale())
-    return grown if isinstance(grown, Figure) else cast("T", _Unchecked(grown))
+    if isinstance(chart, Figure):
+        return cast("T", grow(chart, text_scale()))
+    return cast("T", _Unchecked(chart))
 
 
 def text_scale() -> float:

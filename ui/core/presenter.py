@@ -1,7 +1,8 @@
 """Presenter mode, with larger type and fewer controls, and keyboard shortcuts.
 
 Presenter mode hides the sidebar and header and multiplies the root font size by `SCALE`. Sizes in
-px, such as canvas text, are multiplied by the CSS variable `--hl-scale`, normally 1.
+px, such as canvas text, are multiplied by the CSS variable `--hl-scale`, normally 1; charts are
+zoomed by it.
 """
 
 from __future__ import annotations

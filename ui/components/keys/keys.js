@@ -1,9 +1,11 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
-import { HELPS, MAIN, POPOVER, replaceBareAddresses } from "../../platform/page.js";
+import { HELPS, MAIN, OPEN, replaceBareAddresses } from "../../platform/page.js";
 import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
+// What a picture may do with a key, as `nameOf` writes it.
+const MOVES = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 replaceBareAddresses();
@@ -12,6 +14,12 @@ function component({ root, header: data }, { setTriggerValue }) {
   const wasOpen = root.querySelector(".all")?.open;
   const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
   const send = (go) => setTriggerValue("go", go);
+  const leave = () => {
+    let focused = document.activeElement;
+    while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
+    focused?.blur();
+    send("present");
+  };
 
   const list = panel(data, send);
   const link = linkTo();
@@ -36,14 +44,17 @@ function component({ root, header: data }, { setTriggerValue }) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || event.repeat || MODIFIERS.has(event.key)) return;
     const target = event.composedPath()[0];
-    if (event.key === "Escape" && link.box.open) return link.box.close();
-    if (event.key === "Escape" && list.open) return list.close();
-    if (typing(target, event.key)) return;
-    if (data.presenting && target.matches(`body, ${MAIN}, button`)) {
-      const covered = document.querySelector(POPOVER);
-      if (event.key === "Escape" && !covered) return send("present");
-      if (/Arrow(Left|Right)/.test(nameOf(event)) && target.tagName !== "BUTTON") return pass(event);
+    if (event.key === "Escape") {
+      const box = [link.box, list].find((each) => each.open);
+      if (box) return box.close();
+      // What is open closes first, and a picture may let go of what it holds.
+      if (data.presenting && !document.querySelector(OPEN)) {
+        setTimeout(() => event.defaultPrevented || leave());
+      }
+      return;
     }
+    if (typing(target, nameOf(event))) return;
+    if (data.presenting && MOVES.includes(nameOf(event)) && idle(target, event.key)) return pass(event);
     if (event.key === "?") {
       event.preventDefault();
       toggle(list);
@@ -55,6 +66,9 @@ function component({ root, header: data }, { setTriggerValue }) {
     event.stopPropagation();
     send(go);
   };
+  // A button that was clicked still has the focus; arrows mean nothing to it outside a picture.
+  const idle = (target, key) => target.matches(`body, ${MAIN}`) || (key.startsWith("Arrow")
+    && target.matches("button:not([role])") && [null, root].includes(target.closest(".component")));
   // A finger cannot hover: what it taps shows the title that a mouse would read, and Streamlit's help
   // and charts get a mouse's events.
   const onTap = (event) => {
@@ -95,14 +109,17 @@ function hover(target, { clientX, clientY }, names) {
   for (const name of names) target.dispatchEvent(new PointerEvent(name, about));
 }
 
-// While presenting, arrows reach the page's first picture without a click.
+// While presenting, keys reach the page's first picture without a click. The picture alone handles
+// those that it takes.
 function pass(event) {
   const stops = ".component[tabindex='0'], .component [tabindex='0']";
   const picture = [...document.querySelectorAll(`${MAIN} *`)]
     .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
     .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
   picture?.focus({ preventScroll: true });
-  picture?.dispatchEvent(new KeyboardEvent("keydown", event));
+  if (!picture || picture.dispatchEvent(new KeyboardEvent("keydown", event))) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
 }
 
 // Let Tab stop at what scrolls and holds nothing to stop at, so that arrows can scroll it: not every
@@ -136,15 +153,16 @@ function clicker(key) {
   return { PageDown: "next-stop", PageUp: "previous-stop" }[key];
 }
 
-// Whether the focused element uses the key: text fields, and controls that arrows move.
+// Whether the focused element uses the key, as `nameOf` writes it: text fields, and controls that
+// arrows move.
 function typing(target, key) {
   if (!(target instanceof Element)) return false;
   if (target.isContentEditable) return true;
-  if (target.matches("textarea, select, [role=textbox], [role=combobox], [role=listbox], [role=slider]")) {
+  if (target.matches("textarea, select, [role=textbox], [role=combobox], [role=listbox]")) {
     return true;
   }
-  if (!target.matches("input")) return false;
-  const plain = ["button", "checkbox", "radio", "submit", "reset", "image"];
+  if (!target.matches("input, [role=slider]")) return false;
+  const plain = ["button", "checkbox", "radio", "range", "submit", "reset", "image", undefined];
   return !plain.includes(target.type) || key.startsWith("Arrow");
 }
 

@@ -57,7 +57,9 @@ function component(given, host) {
       token.onblur = () => look("focus", null);
       token.onclick = () => pin([side, at]);
       token.onkeydown = (event) => {
-        if (event.key === "Escape" && choice.value.pin) pin(choice.value.pin);
+        if (event.key !== "Escape" || !choice.value.pin) return;
+        event.preventDefault();
+        pin(choice.value.pin);
       };
     });
   }

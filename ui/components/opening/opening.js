@@ -31,7 +31,9 @@ class Opening {
     this.fill();
     this.onKey = (event) => {
       const typing = event.composedPath()[0].matches?.("input, textarea, select");
-      if (event.key === "Escape" && !typing) this.end();
+      if (event.key !== "Escape" || typing) return;
+      event.preventDefault();
+      this.end();
     };
     document.addEventListener("keydown", this.onKey);
     // The page behind is laid out, and not seen. The frame's own styles may come later than it.

@@ -214,7 +214,7 @@ class TreeView {
       "+": () => this.zoomBy(1),
       "=": () => this.zoomBy(1),
       "-": () => this.zoomBy(-1),
-      Escape: () => this.choose("b", null),
+      ...(this.state.b !== null && { Escape: () => this.choose("b", null) }),
     };
     const moves = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;

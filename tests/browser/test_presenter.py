@@ -1,0 +1,150 @@
+"""Presenter mode on every page: keys alone lead a class, and pictures fit the projector."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.test_console import NOTE, QUERY, SPOILT, TOO_WIDE, settled
+from tests.browser.waiting import eventually, until_at, until_settled, until_the_url_says
+from ui.frame.page import all_pages
+
+#: Windows of projectors.
+SIZES = ((1920, 1080), (1024, 768), (1280, 720))
+
+#: Counts arrows that come to the window: one that a picture took must not come again.
+COUNT = """window.arrows = 0;
+addEventListener("keydown", ({ key }) => { window.arrows += key === "ArrowRight"; });"""
+
+#: The element with the focus, in shadow roots too, or "" if it is the page itself.
+FOCUSED = """() => {
+    let at = document.activeElement;
+    while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+    return at.matches("body, [data-testid=stMain]") ? "" : at.outerHTML.slice(0, 160);
+}"""
+
+#: Charts that reach out of their column.
+CUT = """() => [...document.querySelectorAll("main :is(svg.marks, .js-plotly-plot)")]
+    .filter((each) => each.getBoundingClientRect().right
+        > each.closest("[data-testid=stColumn], [data-testid=stMainBlockContainer]")
+            .getBoundingClientRect().right + 1)
+    .map((each) => each.outerHTML.slice(0, 160))"""
+
+
+@pytest.fixture
+def page(window: BrowserContext) -> Iterator[Page]:
+    page = window.new_page()
+    page.add_init_script(NOTE)
+    page.add_init_script(COUNT)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    yield page
+    page.close()
+
+
+def test_every_page_is_led_by_keys_and_fits_projectors(app: str, page: Page) -> None:
+    pages = all_pages()
+    page.goto(f"{app}/?{QUERY}&present=on")
+    settled(page)
+    wrong = []
+    for spec, after in pairwise((*pages, pages[0])):
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            settled(page)
+            found = [*page.evaluate(SPOILT), *page.evaluate(CUT)]
+            if any(beside > 0 for beside in page.evaluate(TOO_WIDE)):
+                found.append("it scrolls sideways")
+            wrong += [f"{spec.path}, {width} px: {each}" for each in found]
+        page.evaluate("arrows = 0")
+        page.keyboard.press("ArrowRight")
+        if page.evaluate("arrows") > 1:
+            wrong.append(f"{spec.path}: an arrow is handled twice")
+        settled(page)
+        page.keyboard.press("Escape")
+        until_the_url_says(page, present="off")
+        expect(page.get_by_test_id("stSidebar")).to_be_visible()
+        eventually(page, lambda: page.evaluate(FOCUSED), "")
+        page.keyboard.press("Shift+P")
+        until_the_url_says(page, present="on")
+        until_settled(page)
+        page.keyboard.press("Shift+ArrowRight")
+        until_at(page, "/" if after is pages[0] else f"/{after.path}")
+        until_the_url_says(page, present="on")
+        settled(page)
+    page.keyboard.press("Shift+ArrowLeft")
+    until_at(page, f"/{pages[-1].path}")
+    assert not wrong
+
+
+def test_the_first_arrow_is_one_step(app: str, page: Page) -> None:
+    page.goto(f"{app}/?{QUERY}&present=on&step=5")
+    settled(page)
+    count = page.locator(".player .count")
+    for key, step in (("ArrowRight", 6), ("ArrowRight", 7), ("ArrowLeft", 6), ("Home", 1)):
+        page.keyboard.press(key)
+        until_the_url_says(page, step=str(step))
+        expect(count).to_contain_text(f"step {step} of")
+    player = page.locator(".player")
+    expect(player).to_be_focused()
+    expect(player).to_have_css("outline-width", "0px")  # no frame around the picture
+
+
+def test_clocks_are_circles(app: str, page: Page) -> None:
+    page.goto(f"{app}/positions?{QUERY}&present=on")
+    faces = page.locator("svg.marks").first.locator("[class*=layer_0_marks] path")
+    expect(faces.first).to_be_attached()
+    settled(page)
+    boxes = faces.evaluate_all("all => all.map((each) => each.getBoundingClientRect().toJSON())")
+    assert len(boxes) >= 5
+    for box in boxes:
+        assert box["width"] == pytest.approx(box["height"], rel=0.02)
+
+
+def test_a_chart_fills_the_window_and_ends_inside_it(app: str, page: Page) -> None:
+    page.goto(f"{app}/complexity?{QUERY}&present=on")
+    expect(page.locator("svg.marks")).to_have_count(1)
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        settled(page)
+        box = page.locator("svg.marks").bounding_box()
+        assert box is not None and 0.65 < box["height"] / height < 0.95
+
+
+#: Where the pictures and sentences of the page are.
+PLACES = """() => {
+    const all = (root) => [...root.querySelectorAll("*")]
+        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
+    return all(document.querySelector("main"))
+        .filter((each) => each.matches(".player, .grid, .lens, .strip, canvas"))
+        .map((each) => Object.values(each.getBoundingClientRect().toJSON()).map(Math.round).join())
+        .slice(0, %d);
+}"""
+
+
+@pytest.mark.parametrize("present", ["off", "on"])
+@pytest.mark.parametrize("at", ["", "attention?kind=cross", "attention?kind=cross&display=matrix"])
+def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present: str) -> None:
+    """Neither a click on a cell nor a head that is taken out moves a picture."""
+    page.goto(f"{app}/{at}{'&' if '?' in at else '?'}{QUERY}&present={present}")
+    settled(page)
+    cells = page.locator("canvas.cells, canvas.matrix").first
+    expect(cells).to_be_visible()
+    places = PLACES % len(page.evaluate(PLACES % 99))  # what comes below does not count
+    before = page.evaluate(places)
+    size = cells.bounding_box()
+    assert size is not None and len(before) > 2
+    cells.click(position={"x": 0.42 * size["width"], "y": 0.3 * size["height"]})
+    if at:
+        expect(page.get_by_text("From the query")).to_be_visible()
+    settled(page)
+    assert page.evaluate(places) == before
+    if at.endswith("cross"):
+        page.locator(".grid .cell").nth(3).hover()
+        page.locator(".grid .switch").nth(3).click()
+    elif not at:
+        page.get_by_role("button", name="Take head").first.click()
+    if not at.endswith("matrix"):
+        expect(page.locator(".st-key-edits")).to_be_in_viewport()
+        settled(page)
+        assert page.evaluate(places) == before
