@@ -101,6 +101,11 @@ def code(text: str, limit: int = 60) -> str:
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
+def one_stop(text: str) -> str:
+    """Return a text without a full stop after a quotation or bold text that ends in one."""
+    return re.sub(r"([.!?…](?:”|\*\*)+)\.", r"\1", text)
+
+
 def shorten(text: str, limit: int) -> str:
     """Return `text`, cut to `limit` characters with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

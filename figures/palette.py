@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,15 @@ class Chrome:
     accent: str  # the only accent, for selections
 
 
-CHROME: dict[Theme, Chrome] = {
+class _Themes(dict[Theme, Chrome]):
+    def __missing__(self, theme: object) -> NoReturn:
+        raise ValueError(f"theme {theme!r} is not one of {', '.join(self)}")
+
+
+CHROME = _Themes({
     "light": Chrome("#fdfcf9", "#1d1c26", "#625f70", "#e4e1d8", "#4338b0"),
     "dark": Chrome("#0f0e0d", "#efebe4", "#a49d92", "#33302b", "#f2a93b"),
-}
+})  # fmt: skip
 
 #: Colours by theme and name, as joined hex: 256 of each scale, and the list of categories.
 _COLOURS: dict[str, dict[str, str]] = json.loads(
@@ -56,6 +61,7 @@ _COLOURS: dict[str, dict[str, str]] = json.loads(
 
 
 def _table(theme: Theme, name: str) -> Bytes:
+    _ = CHROME[theme]  # refuses other themes
     return np.frombuffer(bytes.fromhex(_COLOURS[theme][name]), np.uint8).reshape(-1, 3)
 
 
@@ -78,6 +84,7 @@ def weight_levels(weights: NDArray[np.floating]) -> Bytes:
 
 def scale_words(theme: Theme) -> str:
     """Return the legend of the attention scale: how to read its colours."""
+    _ = CHROME[theme]  # refuses other themes
     return f"{'darker' if theme == 'light' else 'brighter'} is more · square-root scale"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from figures.charts import Drawn, accented, bars, coloured, points, quiet, tips
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
-from transformer.types import Floats, Ints
+from transformer.types import Floats, Ints, literals
 
 #: Points in the plane for each token: its embedding ("without" position), the sum, or both.
 Added = Literal["both", "without", "with"]
@@ -56,6 +56,7 @@ def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> Drawn:
     return quiet(chart, theme, height=170)
 
 
+@literals
 def plane(
     content: Floats, entering: Floats, tokens: Sequence[str], shares: Sequence[float],
     theme: Theme, *, added: Added = "both", chosen: Sequence[int] = (),

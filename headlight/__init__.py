@@ -83,6 +83,9 @@ class Figure(Exhibit):
 def _saving(function: Callable[..., Exhibit]) -> Callable[..., Figure]:
     @wraps(function)
     def figure(*args: Any, **options: Any) -> Figure:
+        from headlight.arguments import check_arguments
+
+        check_arguments(function, *args, **options)
         return Figure(**vars(function(*args, **options)))
 
     return figure

@@ -12,7 +12,7 @@ from ui.core import url_state
 from ui.core.loops import cut_notice, headline
 from ui.core.side import Side
 from ui.core.view import View
-from ui.core.widgets import choose_one
+from ui.core.widgets import choose_one, draw_text
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
 
@@ -48,7 +48,7 @@ def draw(side: Side) -> None:
     view, trace = side.view, side.trace
     words, asides = st.columns([2, 1], vertical_alignment="center")
     with words.container(key="headline_long"):
-        st.text(headline(trace) or "(an empty translation)")
+        draw_text(headline(trace) or "(an empty translation)", view.spoken[1])
     if cut := cut_notice(trace):
         st.warning(cut, icon=":material/content_cut:")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")

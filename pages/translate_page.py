@@ -14,7 +14,7 @@ from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.view import View, said_next
-from ui.core.widgets import UNITS, units_control
+from ui.core.widgets import UNITS, draw_text, units_control
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
@@ -48,7 +48,7 @@ def draw(side: Side) -> None:
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
-        st.text(shorten(" ".join(trace.source.split()), 140))
+        draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
@@ -59,7 +59,7 @@ def draw(side: Side) -> None:
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
-        st.text(text or "(an empty translation)")
+        draw_text(text or "(an empty translation)", view.spoken[1])
     draw_warnings(view, trace)
     if view.entry.ref.edits and not side.letter:
         st.markdown(said_of_changes(view, trace, get_trace(view.original)))

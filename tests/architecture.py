@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def floors(house: Mapping[str, Module]) -> str:
-    """Return every package on its floor of `FLOORS`, with its size and its arrows."""
+    """Return the packages on each floor of `FLOORS`, with sizes and arrows."""
     graph: dict[str, set[str]] = defaultdict(set)
     files: Counter[str] = Counter()
     lines: Counter[str] = Counter()

@@ -1,7 +1,4 @@
-"""Small real checkpoints, built once per session, and the order in which test files run.
-
-Fixtures import PyTorch themselves, so that tests which need no model start without it.
-"""
+"""Small checkpoints, built once per session, and the order of tests."""
 
 from __future__ import annotations
 
@@ -40,11 +37,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle files, then tests within each file, alike in all processes of a run.
-
-    A run of some files has them in the order that they have in a run of all. Tests on one value of
-    a fixture that a file shares stay together, so it is made once.
-    """
+    """Shuffle files and their tests, independently of the selection."""
     seed = config.getoption("--order-seed")
     if seed is None:
         return
@@ -64,7 +57,7 @@ _RAN: list[str] = []
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Add to the report of a failure the order of the tests before it."""
+    """Add the order of earlier tests to a failure's report."""
     report = yield
     seed, file = item.config.getoption("--order-seed"), item.nodeid.partition("::")[0]
     if report.failed and seed is not None:
@@ -78,7 +71,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _shared(item: pytest.Item) -> tuple[tuple[str, int], ...]:
-    """Return which values of parametrised fixtures a test shares with others of its file."""
+    """Return fixture values that a test shares with other tests in its file."""
     call = getattr(item, "callspec", None)
     scopes = getattr(call, "_arg2scope", {})  # has no public name; without it, none is shared
     return tuple(
@@ -88,7 +81,7 @@ def _shared(item: pytest.Item) -> tuple[tuple[str, int], ...]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send whole files to worker processes, and all browser tests to one: it has the browser."""
+    """Send whole files to workers, and all browser tests to one worker with the browser."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneBrowser(LoadScopeScheduling):
@@ -99,14 +92,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is imported by now from garbage collection, which runs before every test."""
+    """Exempt imported modules from garbage collection, which runs before every test."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def tiny_tokenizer() -> Tokenizer:
-    """110 joint pieces; characters that it has not seen become `<unk>`."""
+    """110 joint pieces; unseen characters become `<unk>`."""
     from tests.tiny_models import SENTENCES
     from transformer.text.tokenizer import train_tokenizer
 
@@ -141,7 +134,7 @@ def tiny_parser(
 
 @pytest.fixture(scope="session")
 def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transformer:
-    """A model trained for a second, so that its translations end; do not change it."""
+    """A read-only model trained for a second, so that its translations end."""
     from tests.tiny_models import trained_model
 
     return trained_model(tiny_config, tiny_tokenizer)
@@ -158,7 +151,7 @@ def tiny_translator(tiny_model: Transformer, tiny_tokenizer: Tokenizer) -> Trans
 def tiny_checkpoint(
     tmp_path_factory: pytest.TempPathFactory, tiny_model: Transformer, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """The tiny model as a folder; copy it before changing a file."""
+    """The tiny model's folder; copy it before changing a file."""
     from transformer.checkpoint.folder import save_checkpoint
 
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"

@@ -1,4 +1,4 @@
-"""Made-up but valid records for tests that need no model."""
+"""Valid random records for tests without a model."""
 
 import math
 
@@ -15,12 +15,10 @@ def make_trace(
     S: int = 7, T: int = 5, n_encoder_layers: int = 3, n_decoder_layers: int = 2, n_heads: int = 3,
     seed: int = 0, K: int = 4, src_tokens: tuple[str, ...] | None = None,
 ) -> Trace:  # fmt: skip
-    """A trace with random attention: rows sum to 1 and the decoder's self-attention is causal.
+    """Return a trace with random attention: rows sum to 1, decoder self-attention is causal.
 
-    Args:
-        S: source tokens, `</s>` among them.  T: decoder positions, `<s>` among them.
-        K: alternatives kept per step.
-        src_tokens: source pieces to use in place of made-up ones, S - 1 of them; `</s>` follows.
+    Args: S: source tokens including `</s>`.  T: decoder positions including `<s>`.  K: alternatives
+        per step.  src_tokens: S - 1 source pieces without `</s>`.
     """
     rng = np.random.default_rng(seed)
     if src_tokens is None:
@@ -65,7 +63,7 @@ def make_stages(
     m: int = 7, d_model: int = 12, d_k: int = 5, d_v: int = 3, kind: AttentionKind = "cross",
     seed: int = 0, tokens: tuple[str, ...] | None = None,
 ) -> HeadStages:  # fmt: skip
-    """One query in a made-up head over m keys; in the decoder the last two keys are masked."""
+    """One query in a random head over m keys; the decoder masks the last two keys."""
     rng = np.random.default_rng(seed)
 
     def random(*shape: int) -> Floats:

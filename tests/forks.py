@@ -1,9 +1,4 @@
-"""Processes for tests, forked from one that has made its imports, or from the test itself.
-
-Importing PyTorch, Streamlit and the rest takes several seconds of processor time. So
-one process imports it all, and each server, program or command is a copy of that process in which
-nothing else has run yet. Where the start itself is tested, it is a new Python.
-"""
+"""Test processes, forked from a process that has imported PyTorch and Streamlit."""
 
 import atexit
 import functools
@@ -36,11 +31,7 @@ LOADED = (
 
 
 def copies() -> None:
-    """Fork what the lines of standard input ask for: command, environment, folder, log, wait.
-
-    Prints the exit status if it waits for the end, or else the process. Children that ended are
-    reaped at once, so that this process is charged for their time.
-    """
+    """Fork on each line of standard input: command, environment, folder, log, wait."""
     for module in LOADED:
         importlib.import_module(module)
     ended: dict[int, int] = {}
@@ -79,22 +70,13 @@ def copies() -> None:
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
-    """Start a command, see `run`. Returns: its process."""
     return _ask(command, environment, ROOT, log, False)
 
 
 def run(
     command: Sequence[str], environment: Mapping[str, str], log: Path, folder: Path = ROOT
 ) -> str:
-    """Run a command to its end.
-
-    Args:
-        command: `-m MODULE`, or a program's path, and arguments.
-        environment: variables in addition to `ENVIRONMENT`.
-        log: file for its output; overwritten.
-
-    Returns: its output. Raises: `AssertionError` with the output if it fails.
-    """
+    """Run `-m MODULE` or a program, and return its output; `log` is overwritten."""
     status = _ask(command, environment, folder, log, True)
     written = log.read_text(encoding="utf-8", errors="replace")
     assert status == 0, written
@@ -114,7 +96,7 @@ def _ask(
 
 @functools.cache
 def _original() -> subprocess.Popen[str]:
-    """Return the process that the others are forked from; it lives as long as the tests."""
+    """Return the process that other processes are forked from."""
     process = subprocess.Popen(
         [sys.executable, "-c", "from tests.forks import copies; copies()"], cwd=ROOT,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
@@ -125,12 +107,7 @@ def _original() -> subprocess.Popen[str]:
 
 
 def forked(do: Callable[[], object], log: Path, kill_after: float | None = None) -> tuple[int, str]:
-    """Call `do` in a copy of this process.
-
-    Args: kill_after: seconds after which it is killed; default: 120.
-
-    Returns: its exit status, negative if a signal ended it, and what it wrote.
-    """
+    """Call `do` in a fork, killed after 120 seconds by default; return its status and output."""
     child = os.fork()
     if child == 0:
         _as_child(do, log)

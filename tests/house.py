@@ -1,4 +1,4 @@
-"""The modules of the project, their imports, and the way of a sentence through them."""
+"""The project's modules, their imports, and the path of a sentence through them."""
 
 import ast
 import os
@@ -16,7 +16,7 @@ TOP = ("transformer", "figures", "ui", "headlight", "pages", "recipes", "benchma
 
 @dataclass(frozen=True)
 class Module:
-    """One Python file; `path` starts at the repository's root."""
+    """A Python file with its path from the repository root."""
 
     path: Path
     text: str
@@ -27,7 +27,6 @@ class Module:
 
 
 def modules(root: Path = ROOT) -> dict[str, Module]:
-    """Every module of the working tree by its dotted name."""
     paths = [root / "app.py", *(path for top in TOP for path in (root / top).rglob("*.py"))]
     return _by_name(Module(path.relative_to(root), path.read_text("utf-8")) for path in paths)
 
@@ -42,7 +41,6 @@ def _by_name(files: Collection[Module] | Iterator[Module]) -> dict[str, Module]:
 
 @cache
 def imported(module: Module) -> frozenset[str]:
-    """The names of everything that a module imports, inside functions too."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(module.text)):
         if isinstance(node, ast.Import):
@@ -55,7 +53,7 @@ def imported(module: Module) -> frozenset[str]:
 
 
 def arrows(house: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
-    """Yield (importer, imported); `from package import module` imports the module."""
+    """Yield (importer, imported) pairs; `from package import module` imports the module."""
     for name, module in house.items():
         others = imported(module) & house.keys()
         for other in others:
@@ -79,7 +77,7 @@ def reachable(graph: Graph, start: str) -> set[str]:
 
 
 def reduced(graph: Graph) -> dict[str, set[str]]:
-    """Return the transitive reduction of a graph without circles."""
+    """Return the transitive reduction of an acyclic graph."""
     return {
         node: {
             other
@@ -91,11 +89,10 @@ def reduced(graph: Graph) -> dict[str, set[str]]:
 
 
 def stays_of_a_sentence() -> list[str]:
-    """Return the files through which the page's thread goes for one new sentence on Translate.
+    """Return the files that the page's thread enters for one new sentence on Translate.
 
-    A file is listed again each time the thread comes back to it from another. Counted is the first
-    entry of each named function of three lines or more, so that a getter is no stop on the way.
-    The process must be fresh: what it has computed or remembered is not walked again.
+    A file is listed again when the thread returns to it from another file. Only the first entry of
+    each named function with three lines or more counts. The process must be fresh.
     """
     from streamlit.testing.v1 import AppTest
 

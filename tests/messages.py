@@ -1,4 +1,4 @@
-"""Messages of components, read as the browser reads them."""
+"""Component messages, read as the browser reads them."""
 
 import json
 import zlib
@@ -6,7 +6,6 @@ from typing import Any
 
 
 def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the body of a message of `ui.components.packing.pack`."""
     end = 4 + int.from_bytes(message[:4], "little")
     return json.loads(message[4:end]), message[end:]
 

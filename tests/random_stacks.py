@@ -1,4 +1,4 @@
-"""Models of one stack with random weights."""
+"""One-stack models with random weights."""
 
 import torch
 
@@ -21,7 +21,7 @@ SHAPES = {
 def random_stack(
     task: Task, config: ModelConfig, tokenizer: Tokenizer, n_layers: int = 3
 ) -> tuple[OneStack, Tokenizer]:
-    """Random weights, spread wide enough that attention and predictions are far from uniform."""
+    """Return a random model with non-uniform attention and predictions."""
     if task == "fill":
         tokenizer = with_symbols(tokenizer, [MASK])
     torch.manual_seed(0)

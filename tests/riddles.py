@@ -1,4 +1,4 @@
-"""Made-up traces of a sentence whose pronoun may refer to either of two nouns."""
+"""Random traces of a sentence with a pronoun and two candidate nouns."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ ANIMAL, STREET, IT, STEP = (1, 2), 5, 7, 3
 
 
 def scene(seed: int = 0) -> Trace:
-    """Return a pronoun's scene; row `STEP` looks at it more than any other row."""
+    """Return a scene with a pronoun; row `STEP` has the largest weight on it."""
     made = make_trace(
         S=len(SOURCE) + 1, T=6, n_encoder_layers=3, n_decoder_layers=2, n_heads=5, seed=seed,
         src_tokens=SOURCE,
@@ -27,10 +27,7 @@ def scene(seed: int = 0) -> Trace:
 
 
 def aimed(trace: Trace, kind: str, layer: int, head: int, at: tuple[int, ...]) -> Trace:
-    """Return the trace with one head that looks from the pronoun at these positions only.
-
-    From every other row it looks at another position.
-    """
+    """Return the trace with one head that looks from the pronoun at these positions only."""
     maps = getattr(trace, kind).copy()
     row = IT if kind == "encoder_self" else STEP
     maps[layer, head] = np.eye(*maps.shape[2:])

@@ -1,4 +1,4 @@
-"""Traces of real searches over made-up distributions, one for every prefix."""
+"""Traces of searches over random distributions."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -19,12 +19,7 @@ PIECES = ("<pad>", "<s>", "</s>", "▁es", "▁war", "müde", "▁<b>x</b>", "�
 
 
 class Table:
-    """A step function with random next tokens and random attention for every prefix.
-
-    Attributes:
-        rows: the sentence of each row, and the tokens read.
-        calls: for each call, the number of rows and whether they were moved.
-    """
+    """A step function with random tokens and attention by prefix; records `rows` and `calls`."""
 
     def __init__(
         self, seed: int, sharpness: float = 1.5, end: float = 0.0, *,
@@ -56,7 +51,7 @@ class Table:
         return logits
 
     def look(self, row: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return logits [V], attention to the prefix [L, H, t] and to the source [L, H, S]."""
+        """Return logits [V], and attention to the prefix [L, H, t] and the source [L, H, S]."""
         rng = self._drawn(row)
         rng.normal(size=self.vocab)
         own = rng.dirichlet(np.ones(len(row) - 1), (LAYERS, HEADS))
@@ -70,7 +65,7 @@ def searched(
     prefix: Sequence[int] = (), sampling: Sampling | None = None, sharpness: float = 1.5,
     end: float = 0.0,
 ) -> Trace:  # fmt: skip
-    """Return a trace with a search record; its maps are not those of the search."""
+    """Return a trace with a search record, whose maps are unrelated to the search."""
     settings = SearchSettings(
         beam_size, alpha, suppressed=(0, 1), record=True, top_k=6, sampling=sampling
     )

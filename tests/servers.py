@@ -1,4 +1,4 @@
-"""Servers for tests: the app, or a page of its own."""
+"""Servers for tests, of the app or other pages."""
 
 import json
 import os
@@ -26,8 +26,6 @@ PATIENCE = 120
 
 
 class Server(NamedTuple):
-    """A running server: its address as `http://host:port`, and its process."""
-
     address: str
     pid: int
 
@@ -37,17 +35,14 @@ def serving(
     log: Path, command: Sequence[str] = APP, *, checkpoints: Path | None = None,
     fresh: bool = False, environment: Mapping[str, str] | None = None, port: int = 0,
 ) -> Iterator[Server]:  # fmt: skip
-    """A running server, which already answers.
+    """Yield a running server that answers, or raise `RuntimeError` with its output.
 
     Args:
-        log: file for its output; overwritten.
+        log: output file, overwritten.
         command: `-m MODULE` and arguments; Streamlit's options are added.
-        checkpoints: the app's folder of checkpoints; None: its default.
-        fresh: in a new Python, which has to import everything.
-        environment: more variables of its environment; anyone may import models by default.
-        port: 0 for any that is free.
-
-    Raises: `RuntimeError` with its output if it does not start.
+        fresh: start a new Python, which imports everything.
+        environment: additional variables; anyone may import models by default.
+        port: 0 for any free port.
     """
     port = port or free_port()
     address = f"http://127.0.0.1:{port}"
@@ -73,10 +68,7 @@ def readiness(address: str) -> dict[str, Any]:
 
 
 def wait_for_empty(address: str, tabs: int = 0) -> None:
-    """Wait until the visitors of earlier tests have left, but for `tabs` that stay open.
-
-    A server notices that a connection has ended some time after the client that ended it.
-    """
+    """Wait until earlier tests' visitors have left, except `tabs` that stay open."""
     assert wait_until(lambda: readiness(address)["visitors"] <= tabs), readiness(address)
 
 
@@ -87,7 +79,7 @@ def free_port() -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process started, and theirs."""
+    """Return the processes started by a process, recursively."""
     found: list[int] = []
     for task in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The shipped checkpoints, by what they are."""
+"""Shipped checkpoints by task."""
 
 import json
 from pathlib import Path

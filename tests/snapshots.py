@@ -1,4 +1,4 @@
-"""Snapshots of a training that never was, beside a small checkpoint."""
+"""Random training snapshots for a small checkpoint."""
 
 import io
 import json
@@ -22,7 +22,7 @@ UPDATES = (0, 3, 20)
 
 
 def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor]]:
-    """Weights that drift away from the model's, further each time."""
+    """Return weights that drift increasingly from the model's."""
     generator = torch.Generator().manual_seed(1)
     start = model.state_dict()
     one = isinstance(model, OneStack)
@@ -41,11 +41,10 @@ def write_snapshots(
     folder: Path, fineness: float = 16.0, about: dict[str, Any] | NDArray[Any] | None = None, *,
     towards: bool = False, **changed: Any,
 ) -> list[dict[str, Tensor]]:  # fmt: skip
-    """Put snapshots beside a checkpoint's weights; return those that were packed.
+    """Write snapshots of a checkpoint and return them before packing.
 
-    Args:
-        about: what they say of the run and the checkpoint in place of "unrelated".
-        towards: the last one has the checkpoint's weights, else the first.
+    Args: about: their relation to run and checkpoint, "unrelated" by default.  towards: give the
+        checkpoint's weights to the last snapshot, otherwise the first.
     """
     said = {
         "recipe": {"training": {"init": ""}}, "weights": weights_digest(folder), "end": False,

@@ -42,7 +42,7 @@ _FULL = ("No space left on device", "File too large", "are free on the server")
 
 
 class Training:
-    """`train --resume` in one folder, until the run is finished."""
+    """`train --resume` in one folder until the run is finished."""
 
     writes = 400_000  # bytes of its files, about; a full disk has less
 
@@ -57,7 +57,7 @@ class Training:
         return main(["train", f"{data}/recipe.toml", "--data", data, "--out", out, *options])
 
     def check(self) -> None:
-        """Fail if anything is torn; take away what is finished."""
+        """Fail if anything is incomplete; remove finished work."""
         for file in self.out.glob("*/*.safetensors"):
             assert len(list(read_tensors(file, describe_weights(file)))) > 10
         if (self.out / "recipe.json").exists():
@@ -74,8 +74,6 @@ class Training:
 
 
 class Importing:
-    """An import on the Models page, in the checkpoint root of a server."""
-
     writes = 200_000
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +99,7 @@ class Importing:
 
 
 class ToyTraining:
-    """A training job of the app: its files stay whole, and its model is kept whole or not."""
+    """A training job of the app, which keeps its model whole or not at all."""
 
     writes = 500_000
 
@@ -150,7 +148,7 @@ def test_nothing_is_torn_and_the_next_start_goes_on(name: str, fault: str, tmp_p
 
 
 def suffer(name: str, fault: str, folder: Path, count: int) -> None:
-    """Do a work with and without a fault, and check it after each; print the figures."""
+    """Repeat work with and without a fault, check it after each, and print statistics."""
     rng, log, ended = random.Random(f"{SEED} {name}"), folder / "trials", 0
     torch.set_num_threads(1)
     work = WORKS[name](folder)

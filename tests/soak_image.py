@@ -40,7 +40,6 @@ PAGES = (
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder outside /tmp, which the server has its own of."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
         os.chmod(made, 0o755)  # noqa: S103 - user 1000 reads it
         yield Path(made)
@@ -70,7 +69,7 @@ def test_the_image_serves(folder: Path) -> None:
 
 
 def serve(folder: Path) -> None:
-    """Serve as the Dockerfile and the compose file say, and look at every page."""
+    """Serve as in the Dockerfile and the compose file, and open every page."""
     service = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))["services"]
     given = service["headlight"]
     assert given["read_only"] and given["cap_drop"] == ["ALL"]

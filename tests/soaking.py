@@ -1,4 +1,4 @@
-"""Length of a soak, and the file of its figures."""
+"""Length of a soak test, and the file for its results."""
 
 import json
 import os
@@ -18,7 +18,6 @@ _FIGURES = os.environ.get("HEADLIGHT_SOAK_FIGURES", "")
 
 
 def note(**figures: object) -> None:
-    """Print what a soak found as a line of JSON, and keep it."""
     line = json.dumps(figures)
     print(line)
     if _FIGURES:

@@ -1,4 +1,4 @@
-"""A small annotated corpus, and models that were studied over it."""
+"""A small annotated corpus, and studied models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ _SENTENCES = (
 
 
 def conllu(path: Path, n: int = 60) -> Path:
-    """Write a corpus of n sentences, two to a document."""
     lines = []
     for number in range(n):
         if number % 2 == 0:

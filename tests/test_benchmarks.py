@@ -1,5 +1,3 @@
-"""Results that benchmarks compute from measurements, and small rounds of the races."""
-
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

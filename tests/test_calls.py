@@ -1,19 +1,23 @@
-"""Every figure is a call of `headlight`, and its program is that call."""
-
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from inspect import getdoc, signature
+from functools import partial
+from importlib import import_module
+from inspect import getdoc, getmembers, isfunction, signature
 from pathlib import Path
-from typing import Any
+from pkgutil import walk_packages
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
 import headlight
+import transformer
 from figures.exhibit import Exhibit
+from figures.palette import attention_table, categorical, scale_words, signed_table
 from figures.paper import save
 from figures.tables import to_csv, to_npz
 from tests.forks import ROOT
@@ -153,6 +157,71 @@ def test_the_program_of_a_figure_is_its_call(
     assert all(messages) and page.count(b' data-message="') == len(messages)
     assert page.count(b"<img ") == (not messages)  # a drawing only in place of views
     assert page == headlight.show(made).html
+
+
+#: Arguments that take any text, or JSON.
+TEXTS = ("origin", "labels", "config", "measured")
+BAD: tuple[Any, ...] = ("wrods", 10**9, 1.5, True, ("wrods",), (10**9,), ((0, 10**9),), (-(10**9),))
+
+
+@pytest.mark.parametrize(("name", "choice"), CASES, ids=named)
+def test_other_arguments_are_refused_with_what_is_allowed(
+    name: str, choice: dict[str, Any], tiny_translator: Translator, trace: Trace
+) -> None:
+    function = getattr(headlight, name)
+    types = {at: hint for at, hint in get_type_hints(function).items() if at != "return"}
+    given = {"model": tiny_translator, "trace": trace}
+    given = {at: value for at, value in given.items() if at in types} | choice
+    for at in types.keys() - {"model", "trace", *TEXTS}:
+        for bad in BAD:
+            if types[at] is bool and bad is True:
+                continue
+            if float in (types[at], *get_args(types[at])) and bad == 1.5 and at != "mass":
+                continue
+            with pytest.raises(ValueError, match=r"wrods|0{9}|1\.5|True") as raised:
+                function(**given | {at: bad})
+            assert re.search(r" of |from| not |there are", str(raised.value)), raised.value
+
+
+def test_the_way_out_of_a_figure_without_heads_is_named(trace: Trace) -> None:
+    for bad, reason in (
+        ({"display": "heads"}, r"display 'heads' draws no heads; choose some, such as heads="),
+        ({"display": "links"}, "display 'links' is not one of grid, heads, matrix"),
+        ({"how": "median"}, "how 'median' is not one of mean, max"),
+        ({"units": "wrods"}, "units 'wrods' is not one of tokens, words"),
+        ({"queries": (99,)}, r"queries 99 is not a whole number from 0 to \d+"),
+        ({"pin": ("key", 99)}, r"pinned key 99 is not a whole number from 0 to \d+"),
+        ({"pin": ("row", 1)}, "pin 'row' is not one of query, key"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            headlight.attention(trace, **bad)
+
+
+def chosen_by_name() -> Iterator[tuple[Callable[..., Any], str]]:
+    """Yield the library's functions with arguments that are one of some names."""
+    names = (module.name for module in walk_packages(transformer.__path__, "transformer."))
+    for module in map(import_module, (name for name in names if not name.endswith("__main__"))):
+        for name, function in getmembers(module, isfunction):
+            if name[0] != "_" and function.__module__ == module.__name__:
+                with suppress(NameError):  # a type that is imported for type checks only
+                    yield from (
+                        (function, at) for at, hint in get_type_hints(function).items()
+                        if at != "return" and get_origin(hint) is Literal
+                    )  # fmt: skip
+
+
+def test_every_function_of_the_library_refuses_other_names() -> None:
+    checked = [*chosen_by_name()]
+    assert len(checked) >= 40
+    for function, at in checked:
+        needed = [p.name for p in signature(function).parameters.values() if p.default is p.empty]
+        hints = get_type_hints(function)
+        given = {name: next(iter(get_args(hints[name])), None) for name in needed}
+        with pytest.raises(ValueError, match=r"'wrods' is not one of \w"):
+            function(**given | {at: "wrods"})
+    for draw in (attention_table, signed_table, scale_words, partial(categorical, 3)):
+        with pytest.raises(ValueError, match="theme 'wrods' is not one of light, dark"):
+            draw("wrods")
 
 
 def test_every_call_is_documented_and_tried() -> None:

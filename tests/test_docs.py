@@ -1,5 +1,3 @@
-"""The documents agree with the project: links, decisions, names, tables, README's picture."""
-
 import re
 
 import pytest

@@ -1,5 +1,3 @@
-"""Inputs that fuzzing found are refused in one line, or read; and the fuzzing itself works."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""`headlight.show` in a notebook, a page's program, and the examples of docs/notebook.md."""
-
 import html
 import re
 import subprocess
@@ -111,12 +109,11 @@ for module, *arguments in (["headlight", file, first],
 
 
 def without_font(page: bytes) -> bytes:
-    """Return a page without the font and the hash of its style."""
+    """Return a page without its font and its style's hash."""
     return re.sub(rb"@font-face {[^}]*}\n|style-src '[^']*'", b"", page)
 
 
 def test_pages_are_written_where_streamlit_is_not_installed(path: Path, tmp_path: Path) -> None:
-    """The same pages, but for the font, which Streamlit brings."""
     outs = [tmp_path / "first.html", tmp_path / "second.html"]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, path, *outs], cwd=ROOT, capture_output=True, text=True
@@ -141,8 +138,8 @@ def test_a_figure_saves_itself(ending: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [({"layer": 7}, "layer 7 is not a whole number from 0 to 1"), ({"head": -1}, "head -1"),
-     ({"heads": ((0, 9),)}, "head 9"), ({"kind": "self"}, "'self' is none of .*: encoder_self"),
-     ({"kind": "decoder_self"}, "'decoder_self' is none of")],
+     ({"heads": ((0, 9),)}, "head 9"), ({"kind": "self"}, "'self' is not one of .*encoder_self"),
+     ({"kind": "decoder_self"}, "'decoder_self' is not one of the trace's: encoder_self")],
 )  # fmt: skip
 def test_a_head_that_is_not_there_is_no_figure(given: dict[str, Any], said: str) -> None:
     maps = np.full((2, 3, 4, 4), 0.25, np.float32)

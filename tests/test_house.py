@@ -1,5 +1,3 @@
-"""The project stays within the sizes that it allows itself."""
-
 import pytest
 
 from tests.house import ROOT

@@ -1,5 +1,3 @@
-"""Imports run down the floors only, and never in a circle."""
-
 import re
 import subprocess
 import sys
@@ -87,7 +85,6 @@ for row in sys.argv[1:]:
 
 
 def floor(module: str) -> tuple[int, str]:
-    """Return the floor of a module, and its package there."""
     held = [
         (len(name), level, name)
         for level, names in enumerate(FLOORS)
@@ -174,10 +171,7 @@ def test_only_commands_reach_the_extra_evaluate() -> None:
 
 
 def test_no_package_needs_what_it_does_without() -> None:
-    """Not even through other libraries; nor do figures, messages and offline pages need more.
-
-    Modules that make figures and offline pages import neither `View` nor Streamlit.
-    """
+    """Figures, messages and offline pages import neither `View` nor Streamlit."""
     house = modules()
     names = [name for name in house if name.startswith("ui.") and name.endswith("exhibits")]
     assert "ui.compare.exhibits" in names

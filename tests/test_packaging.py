@@ -1,5 +1,3 @@
-"""An installation: its content, that it runs elsewhere, and the locks of servers."""
-
 import os
 import re
 import shutil
@@ -23,7 +21,6 @@ SOURCES = ("transformer", "headlight", "figures", "ui")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel installed, built from a copy of the sources."""
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "copy"
     for name in SOURCES:

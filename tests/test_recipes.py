@@ -1,5 +1,3 @@
-"""The recipes in CONTRIBUTING.md work: applied to a copy, they pass their own tests."""
-
 import re
 import shutil
 import subprocess
@@ -57,7 +55,7 @@ _IGNORED = (
 
 
 def cooked(folder: Path, blocks: Sequence[tuple[str, str, str]] = BLOCKS) -> list[str]:
-    """Copy the repository and apply recipes to the copy. Returns: their tests."""
+    """Copy the repository, apply recipes to the copy, and return their tests."""
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*_IGNORED), symlinks=True)
     (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
     for kind, path, lines in blocks:
@@ -68,7 +66,6 @@ def cooked(folder: Path, blocks: Sequence[tuple[str, str, str]] = BLOCKS) -> lis
 
 
 def page_blocks() -> list[tuple[str, str, str]]:
-    """Return the files of the recipe for a page."""
     start, end = TEXT.index("### A page\n"), TEXT.index("### A tour stop")
     return [block for block in BLOCKS if block[2] in TEXT[start:end]]
 

@@ -43,7 +43,7 @@ def paths() -> Iterator[Path]:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Documents whole; of a program its comments, and strings of several words."""
+    """Return whole documents, and comments and multi-word strings of programs."""
     source = path.read_text("utf-8")
     if path.suffix != ".py":
         yield source

@@ -1,4 +1,4 @@
-"""Tiny models: with random weights, or trained for a second."""
+"""Tiny models, with random weights or trained for a second."""
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -61,7 +61,7 @@ TGT = torch.tensor([[1, 6, 11, 28, 9], [1, 17, 4, 0, 0]])
 
 
 def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
-    """Random weights, spread wide enough that attention and predictions are far from uniform."""
+    """Return a random model with non-uniform attention and predictions."""
     torch.manual_seed(seed)
     model = Transformer(config).eval().requires_grad_(False)
     for name, parameter in model.named_parameters():
@@ -75,7 +75,7 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
 
 
 def uneven_model(tokenizer: Tokenizer) -> Transformer:
-    """Random weights with other depths and heads than `tiny_model`."""
+    """Return a random model with other depths and heads than `tiny_model`."""
     return random_model(ModelConfig(
         vocab_size=tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
         n_decoder_layers=2, max_positions=600,
@@ -83,7 +83,7 @@ def uneven_model(tokenizer: Tokenizer) -> Transformer:
 
 
 def random_parser(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Tokenizer]:
-    """Random weights that write trees, as the grammar allows nothing else; short ones."""
+    """Return a random model that writes short trees, forced by the grammar."""
     known = with_symbols(tokenizer, ["⟩", "⟨S", "⟨NP", "⟨VP", "·NN", "·DT", "·VBD", "·."])
     model = random_model(config.replace(vocab_size=known.vocab_size, output_bias=True))
     tags = [index for index, piece in enumerate(known.pieces) if piece.startswith("▁·")]
@@ -93,7 +93,7 @@ def random_parser(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transforme
 
 
 def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:
-    """A model trained on `SENTENCES` for 80 updates, so that its translations end."""
+    """Train a model on `SENTENCES` for 80 updates, so that its translations end."""
     torch.manual_seed(0)
     model = Transformer(config).eval()  # dropout's operation would import PyTorch's compiler
     ids = [torch.tensor(each) for each in tokenizer.encode_many(SENTENCES)]
@@ -118,7 +118,7 @@ def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:
 
 
 def sentence_of(tokenizer: Tokenizer, count: int, first: int = 0) -> str:
-    """A sentence of `count` tokens, `</s>` included; `first` varies its letters."""
+    """Return a sentence of `count` tokens including `</s>`; `first` varies its letters."""
     letters = "abcdeghiklmnoprstuw"
     text, at = "", first
     while (length := len(tokenizer.encode_many([text])[0]) + 1) < count:

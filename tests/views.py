@@ -1,4 +1,4 @@
-"""Views of checkpoints as the sidebar makes them, for tests without it."""
+"""Views of checkpoints without the sidebar."""
 
 from pathlib import Path
 from typing import Any

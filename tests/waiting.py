@@ -1,4 +1,4 @@
-"""Waiting for a condition, the only place where tests sleep, and for a coroutine."""
+"""Waiting for a condition, the only place where tests sleep, or for a coroutine."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ def wait_until(
     seconds: float = PATIENCE,
     pause: Callable[[float], object] = time.sleep,
 ) -> bool:
-    """Wait until `condition()` is true. Returns: whether it ever was."""
+    """Wait until `condition()` is true, and return True if it ever was."""
     deadline = time.monotonic() + seconds
     while not (met := condition()) and time.monotonic() < deadline:
         pause(0.05)
@@ -25,6 +25,6 @@ def wait_until(
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run it in a thread of its own: the browser's loop may run in this one."""
+    """Run a coroutine in another thread, since the browser's loop may run in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()

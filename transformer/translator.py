@@ -187,7 +187,7 @@ class Translator:
 
     def pair(self, sentence: str | Ids, target: str | Ids) -> Pair:
         """Return a sentence and a translation as ids. Raises `InputError` like `trace`."""
-        ids = tuple(self._reader.target(target))
+        ids = self._reader.target(target).ids
         return Pair(self.read(sentence).ids, (self.config.bos_id, *ids[:-1]), ids)
 
     def translate(

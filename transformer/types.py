@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from functools import cache, wraps
+from inspect import signature
+from typing import Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Floats = NDArray[np.float32]
 Reals = NDArray[np.float64]
@@ -22,6 +27,26 @@ def checked_kind(kind: AttentionKind) -> AttentionKind:
     if kind not in ATTENTION_KINDS:
         raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
     return kind
+
+
+def literals(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse values that an argument's `Literal` type does not have, by `ValueError`."""
+    names = signature(function)
+
+    @cache
+    def choices() -> dict[str, tuple[str, ...]]:
+        hints = get_type_hints(function).items()
+        return {name: get_args(hint) for name, hint in hints if get_origin(hint) is Literal}
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        given = names.bind(*args, **options).arguments
+        for name, allowed in choices().items():
+            if given.get(name, allowed[0]) not in allowed:
+                raise ValueError(f"{name} {given[name]!r} is not one of {', '.join(allowed)}")
+        return function(*args, **options)
+
+    return checked
 
 
 def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, int]]:

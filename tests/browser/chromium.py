@@ -1,4 +1,4 @@
-"""Find a Chromium for the browser tests; install one where there is none."""
+"""Find or install a Chromium for the browser tests."""
 
 import os
 import shutil
@@ -33,13 +33,12 @@ HOW = (
 
 
 def find() -> str | None:
-    """Path of a Chromium that starts: the one named in HEADLIGHT_CHROMIUM, the system's, or
-    Playwright's own."""
+    """Return a working Chromium: HEADLIGHT_CHROMIUM, the system's or Playwright's, or None."""
     return next((path for path in _candidates() if path and _starts(path)), None)
 
 
 def find_or_install() -> str:
-    """`find`, after installing one where there is none. Raises `RuntimeError` that says how to."""
+    """Find or install Chromium. Raises `RuntimeError` with instructions if both fail."""
     commands = [] if os.environ.get("HEADLIGHT_CHROMIUM") else _installers()
     while (found := find()) is None and commands:
         command = commands.pop(0)
@@ -66,7 +65,7 @@ def _candidates() -> Iterator[str | None]:
 
 
 def _starts(path: str) -> bool:
-    """Return whether it runs here: a download may lack the libraries it is linked to."""
+    """Return True if it runs here: a download may lack linked libraries."""
     command = [path, "--headless", *FLAGS, "--dump-dom", "about:blank"]
     try:
         return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
@@ -75,7 +74,7 @@ def _starts(path: str) -> bool:
 
 
 def _installers() -> list[list[str]]:
-    """Playwright's own download first, then the system's package where we may install it."""
+    """Yield Playwright's download first, then the system's package if permitted."""
     commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
         commands.append(["apt-get", "update", "-q"])

@@ -1,4 +1,4 @@
-"""A running app and a browser that looks at it."""
+"""Fixtures for a running app and its browser."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def window(browser: Browser) -> Iterator[BrowserContext]:
-    """The window of all tests that need none to themselves."""
+    """A window shared by tests."""
     shared = browser.new_context(viewport={"width": 1280, "height": 720})
     shared.set_default_timeout(PATIENCE_MS)
     # A visitor who has been here before: the opening is over.
@@ -62,7 +62,7 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="session")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the app on the shipped checkpoints, one server for all tests."""
+    """Address of one server with the shipped checkpoints for all tests."""
     with serving(tmp_path_factory.mktemp("server") / "log.txt") as (address, _):
         yield address
 
@@ -77,11 +77,7 @@ def root(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer,
 ) -> Path:  # fmt: skip
-    """Folder of the checkpoints of the app at `address`.
-
-    `tiny` opens by itself; `wide` has other depths and head counts and cuts text alike; `words`
-    spells unknown characters in bytes.
-    """
+    """Checkpoints: `tiny` is the default, `wide` has other sizes, `words` has byte fallback."""
     root = tmp_path_factory.mktemp("checkpoints")
     shutil.copytree(tiny_checkpoint, root / "tiny")
     save_checkpoint(root / "wide", uneven_model(tiny_tokenizer), tiny_tokenizer)
@@ -93,7 +89,7 @@ def root(
 
 @pytest.fixture(scope="session")
 def shared_address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
-    """Address of the app on `root`, one server for all tests."""
+    """Address of one server on `root` for all tests."""
     log = tmp_path_factory.mktemp("server") / "log.txt"
     with serving(log, checkpoints=root) as (url, _):
         yield url
@@ -125,10 +121,7 @@ def wired(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
 
 @pytest.fixture(scope="session")
 def spare_port() -> int:
-    """Ports for servers of single tests and files, one after another.
-
-    At an address that it knows, the browser has the app's scripts already, compiled.
-    """
+    """Ports reused by servers, so that the browser caches the app's compiled scripts."""
     return free_port()
 
 
@@ -137,11 +130,7 @@ HIDDEN_DOORS = """[...document.querySelectorAll("[data-testid=stTopNavLink]")]
 
 
 class Tab:
-    """A tab that several tests use in turn; what goes wrong in it is written down.
-
-    Attributes:
-        at: the address on screen without its settings, "" if they may not give way to others.
-    """
+    """A tab reused by tests, which records errors; `at` is "" if its page must be reopened."""
 
     def __init__(self, window: BrowserContext, wrong: list[str]) -> None:
         self.page, self._wrong = window.new_page(), wrong
@@ -154,7 +143,7 @@ class Tab:
             self._wrong.append(f"the page asked for {request.url}")
 
     def open(self, address: str, theme: str, size: tuple[int, int], *, anew: bool) -> Page:
-        """Go to an address, with nothing left of the settings before."""
+        """Open an address without earlier settings."""
         self._own = "/".join(address.split("/")[:3])
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.emulate_media(color_scheme=theme, reduced_motion="no-preference")  # type: ignore[arg-type]
@@ -168,11 +157,7 @@ class Tab:
         return self.page
 
     def leave(self) -> None:
-        """Forget what the browser keeps for the app, whose page stays if it is the same.
-
-        One that was as narrow as a phone's does not: its sidebar keeps covering it. Nor does one
-        whose type was so large that doors went into the menu's rest, where they stay.
-        """
+        """Clear the browser storage; keep a wide page with visible doors."""
         wide = (self.page.viewport_size or {"width": 0})["width"] > 900
         stays = wide and self.page.url.partition("?")[0] == self.at
         self.page.mouse.move(0, 0)
@@ -187,7 +172,6 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def tabs() -> list[Tab]:
-    """Tabs that no test uses at the moment."""
     return []
 
 
@@ -195,7 +179,7 @@ def tabs() -> list[Tab]:
 def open_page(
     window: BrowserContext, tabs: list[Tab], _wrong: list[str]
 ) -> Iterator[Callable[..., Page]]:
-    """Open an address in a tab of its own; what goes wrong in it fails the test."""
+    """Open an address in a separate tab; any error in it fails the test."""
     used: list[Tab] = []
 
     def opened(
@@ -225,5 +209,4 @@ def open_page(
 
 @pytest.fixture(scope="session")
 def _wrong() -> list[str]:
-    """Errors in any tab during the present test."""
     return []

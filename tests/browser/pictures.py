@@ -1,4 +1,4 @@
-"""README's picture, docs/translate.png: python -m tests.browser.pictures takes it anew."""
+"""Take README's picture, docs/translate.png: python -m tests.browser.pictures."""
 
 import ast
 import hashlib
@@ -28,7 +28,7 @@ _CHUNK = "headlight"
 
 
 def fingerprint() -> str:
-    """Return a hash of what README's picture shows; comments and docstrings do not change it."""
+    """Return a hash of the code behind README's picture, ignoring comments and docstrings."""
     menu = repr((DOORS, [*entries_of("Translate")]))
     parts = [menu, script("player"), style("player")]
     for name in _SHOWN:

@@ -1,4 +1,4 @@
-"""The pixels of a canvas, and those of one map in the grid of all layers and heads."""
+"""Pixels of a canvas, and of a map in the grid of all heads."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ _READ = """canvas => {
 
 
 def pixels(canvas: Locator | ElementHandle) -> NDArray[np.uint8]:
-    """Return a canvas's pixels, red, green and blue: [height, width, 3]."""
+    """Return a canvas's RGB pixels, [height, width, 3]."""
     return _numbers(*canvas.evaluate(_READ))
 
 
@@ -34,10 +34,7 @@ def _numbers(width: int, height: int, data: str) -> NDArray[np.uint8]:
 
 
 def grid_map(page: Page, row: int, column: int) -> NDArray[np.uint8]:
-    """Return the pixels of a cell of the grid: [height, width, 3].
-
-    Raises: `AssertionError` while the grid is not drawn.
-    """
+    """Return the RGB pixels of a grid cell, [height, width, 3]."""
     canvas = page.locator("canvas.maps")
     drawn, *picture = canvas.evaluate(f"canvas => [canvas.dataset.drawn, ...({_READ})(canvas)]")
     assert drawn, "the grid is not drawn"
@@ -74,8 +71,7 @@ def until_the_lens_shows(page: Page, weights: Floats, theme: Theme, atol: int) -
 
 
 def as_drawn(weights: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The bytes that stand for a map in a picture of `shape` pixels: where several share a pixel,
-    their largest; where one has several, that one."""
+    """Return a map's bytes in a picture of `shape` pixels; shared pixels show the maximum."""
     for axis, n_pixels in enumerate(shape[:2]):
         n = weights.shape[axis]
         first = np.arange(n_pixels) * n // n_pixels

@@ -1,4 +1,4 @@
-"""Two public servers behind a real nginx and a real Caddy, with what `deploy/` ships for them."""
+"""Public servers behind nginx and Caddy, with the configuration in `deploy/`."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def find_program(name: str, package: str) -> str:
 
 
 def nginx(folder: Path, ports: Sequence[int], port: int) -> tuple[str, list[str]]:
-    """Write the configuration. Returns: the site's address, and the command."""
+    """Write the configuration, and return the site's address and the command."""
     ours = (ROOT / "deploy/nginx.conf").read_text()
     for old, new in zip((8501, 8502), ports, strict=True):
         assert f"127.0.0.1:{old}" in ours
@@ -75,7 +75,7 @@ def nginx(folder: Path, ports: Sequence[int], port: int) -> tuple[str, list[str]
 
 
 def caddy(folder: Path, ports: Sequence[int], port: int) -> tuple[str, list[str]]:
-    """Write the configuration, for https by a certificate that Caddy signs itself."""
+    """Write the configuration for https with Caddy's own certificate."""
     ours = (ROOT / "deploy/Caddyfile").read_text()
     assert "reverse_proxy headlight:8501 {" in ours
     servers = " ".join(f"127.0.0.1:{each}" for each in ports)
@@ -117,7 +117,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, tiny_checkpoint: Path) 
 
 
 def asked(url: str, data: bytes | None = None) -> tuple[int, Message]:
-    """Return the status and the headers of an answer; 0 and none without one."""
+    """Return an answer's status and headers, or 0 and {} if there is no answer."""
     anyone = ssl.create_default_context()
     anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
     try:

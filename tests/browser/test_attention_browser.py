@@ -1,5 +1,3 @@
-"""The Attention page in a browser: pixels are weights, clicks and keys choose."""
-
 import re
 from urllib.parse import quote
 
@@ -37,7 +35,7 @@ def opened(open_page: OpenPage, address: str, theme: Theme = "light", **query: s
 
 
 def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *more: str) -> None:
-    """The weight of the cell that is pointed at; the lens may be made anew meanwhile."""
+    """Return the weight at the pointer; the lens may be redrawn meanwhile."""
     n, m = weights.shape
 
     def check() -> None:
@@ -80,7 +78,7 @@ APART = """() => {
 
 
 def check_places(page: Page) -> None:
-    """One canvas holds all maps, so whatever moves the cells has to move what it shows."""
+    """All maps share one canvas, so its drawing must follow the cells."""
     near = f"() => ({APART})() <= 0.51"
     page.wait_for_function(near)
     cell = page.locator("button.map").first

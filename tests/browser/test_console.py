@@ -1,8 +1,3 @@
-"""Every page, light on a screen and dark on a phone: no error in the console, no request that
-fails, nothing too wide, nothing under the keys' hint, no menu cut off, nothing that axe finds
-serious; and in windows of six widths no control cut off, no tiny text, no label on a label, in
-other views than a page's first too."""
-
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -153,7 +148,7 @@ def check_links(page: Page) -> None:
 
 
 def by_menu(page: Page, spec: AppPage) -> None:
-    """Go on to the next page: through its door if that one opens on it, else from beside it."""
+    """Go to the next page through its door, or through the menu."""
     found = [
         (door if order == 0 else "", name)
         for door in DOORS
@@ -169,7 +164,6 @@ def by_menu(page: Page, spec: AppPage) -> None:
 
 
 def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
-    """All are seen in both themes and sizes; in which of them a page is opened takes turns."""
     wrong: list[str] = []
     page = window.new_page()
     page.add_init_script(NOTE)

@@ -1,5 +1,3 @@
-"""Files that a click brings, and pages that `show` writes, offline."""
-
 import re
 from pathlib import Path
 from urllib.parse import quote
@@ -72,7 +70,6 @@ OUTSIDE = """() => {
 def test_drawings_and_papers_open_with_their_texts_inside(
     browser: Browser, files: dict[str, dict[str, Path]], tmp_path: Path
 ) -> None:
-    """As a browser sets them, which has a font of its own."""
     tree = search_tree(searched(3, 4))
     drawings = [each["svg"] for each in files.values()]
     for name, preset in PRESETS.items():
@@ -87,10 +84,7 @@ def test_drawings_and_papers_open_with_their_texts_inside(
 
 
 def open_offline(browser: Browser, path: Path, *, ready: bool = True) -> tuple[Page, list[str]]:
-    """A file in a browser without a network; what it asks for, and what goes wrong.
-
-    `ready` waits until its views are drawn.
-    """
+    """Open a file without a network; return its requests and errors."""
     context = browser.new_context(
         offline=True, color_scheme="light", viewport={"width": 1280, "height": 720}
     )

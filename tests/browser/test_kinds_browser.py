@@ -1,5 +1,3 @@
-"""Tabs of the grid, drawn in the page and told to the server, and the costs of an interaction."""
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,7 +118,6 @@ def test_of_several_arrow_keys_the_last_wins(open_page: OpenGrid) -> None:
 def test_much_comes_kind_by_kind_and_shows_the_largest_weights(
     open_page: OpenGrid, tiny_translator: Translator
 ) -> None:
-    """Maps of 512 tokens are shrunk in Python, and once more in the browser."""
     long = sentence_of(tiny_translator.tokenizer, 512)
     link = {"kind": "encoder_self", "layer": "1", "head": "2", "combine": "max"}
     page, wire = open_page(sentence=long, target=long, **link)
@@ -141,7 +138,6 @@ def test_much_comes_kind_by_kind_and_shows_the_largest_weights(
 
 
 def test_tabs_work_without_a_server(browser: Browser, tmp_path: Path, trace: Trace) -> None:
-    """The lens follows to the same cell of another kind, and back to a layer that one lacks."""
     tabs, follows = {}, {}
     for kind in ("encoder_self", "cross"):
         maps, (rows, columns) = trace.attention(kind), trace.axis_tokens(kind)  # type: ignore[arg-type]
@@ -184,7 +180,7 @@ CAT, OTHER = "The cat sat on it.", "A dog runs."
 
 @contextmanager
 def settled(page: Page, traffic: Wire) -> Iterator[None]:
-    """Count what happens within; it begins and ends while no script runs and nothing arrives."""
+    """Count events within the block, which starts and ends while the page is idle."""
     at_rest(page, traffic.counts)
     traffic.clear()
     yield
@@ -242,7 +238,6 @@ INJECT = """() => new Promise((tell) => {
 
 
 def test_what_is_injected_does_not_run(wired: tuple[Page, Wire], address: str) -> None:
-    """Scripts in the page, handlers in attributes, text as code: the policy refuses each."""
     page, _ = wired
     page.goto(f"{address}/glossary")
     expect(page.get_by_test_id("stMain")).to_be_visible()

@@ -1,5 +1,3 @@
-"""The very first visit to a server, and the opening, played whole by keyboard and never twice."""
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

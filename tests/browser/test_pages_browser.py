@@ -1,5 +1,3 @@
-"""Pages in a real browser: what is pointed at, clicked and typed is followed, on two sides too."""
-
 import json
 import math
 import re
@@ -38,7 +36,7 @@ def name_of(node: Node) -> str:
 
 
 def click(page: Page, node: Node, **options: object) -> None:
-    """Click a node where the tree says that it lies, once it is in sight."""
+    """Scroll to a node of the tree and click it."""
     canvas = page.locator("canvas.nodes")
     expect(canvas).to_have_attribute("data-places", re.compile(f'"{name_of(node)}":'))
     until_idle(page)
@@ -393,7 +391,7 @@ def test_pair_is_subtracted(open_anew: OpenPage, address: str, sides: tuple[Trac
 
 
 def lens_says(page: Page, wanted: Floats, *keys: str) -> None:
-    """These keys lead to a cell whose difference is said with its sign."""
+    """Move with keys to a cell, and expect its signed difference."""
     page.locator(".lens .plot").focus()
     for key in keys:
         page.keyboard.press(key)
@@ -404,7 +402,7 @@ def lens_says(page: Page, wanted: Floats, *keys: str) -> None:
 
 @pytest.fixture
 def open_anew(open_page: OpenPage) -> OpenPage:
-    """Open a page anew: its topics keep settings for each other that the address does not show."""
+    """Reopen a page, so that no topic keeps settings missing from the address."""
     return partial(open_page, anew=True)
 
 

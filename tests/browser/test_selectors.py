@@ -1,5 +1,3 @@
-"""Every selector for Streamlit's page, in `ui/platform`, matches an element of this version."""
-
 import json
 import os
 import re
@@ -49,10 +47,7 @@ WATCH = """(() => {
 
 
 def selectors() -> dict[str, str]:
-    """Return the selectors, and the test ids and classes in them, each with its file.
-
-    Pseudo-elements and the keyboard's focus are left out.
-    """
+    """Return selectors, and test ids and classes in them, each with its file."""
     found: dict[str, str] = {}
     for path in (ROOT / "ui/platform").glob("*.css"):
         text = re.sub(r"/\*.*?\*/|@keyframes.*", "", path.read_text("utf-8"))

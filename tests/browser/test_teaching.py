@@ -1,5 +1,3 @@
-"""Presenter mode, tours, and edits, by pointer and keyboard in a real browser."""
-
 import re
 from urllib.parse import parse_qs, urlsplit
 

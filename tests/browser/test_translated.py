@@ -1,5 +1,3 @@
-"""Every page after its text was put in other elements, as browsers do that translate pages."""
-
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext
@@ -55,11 +53,11 @@ def test_no_page_keeps_old_text_after_a_translation(address: str, window: Browse
             box.fill(SENTENCES[number % 2])
             page.get_by_role("button", name="Translate", exact=True).click()
             until_the_url_says(page, sentence=SENTENCES[number % 2])
-        until_passes(page, check)
-        page.evaluate(TRANSLATE)
+            until_settled(page)
+            page.evaluate(TRANSLATE)
         if (switch := page.locator("[data-testid=stMain] [data-testid=stCheckbox] label")).count():
             switch.first.click()
-            until_passes(page, check)
+        until_passes(page, check)
         assert not wrong
     page.close()
     clean.close()

@@ -1,8 +1,4 @@
-"""Waiting for what a page shows.
-
-A page is never read once and asserted: Streamlit replaces one element after the other, leaves old
-ones standing until the script ends, and changes the URL before or after all of that.
-"""
+"""Waiting for the state of a page, which Streamlit replaces element by element."""
 
 import re
 from collections.abc import Callable
@@ -36,11 +32,7 @@ _URL_SAYS = """wanted => {
 
 
 def be_patient() -> None:
-    """Make Playwright wait for everything, also for an element to be the only one of its kind.
-
-    By itself it fails at once where a locator matches two elements, as it does for a moment while
-    Streamlit draws an element in another place than before.
-    """
+    """Make Playwright wait until a locator matches one element, as Streamlit redraws."""
     expect.set_options(timeout=PATIENCE_MS)
     for kind in (Locator, LocatorAssertions):
         for name, method in vars(kind).copy().items():
@@ -67,7 +59,7 @@ def _until_it_is_the_only_one(method: Callable[..., T]) -> Callable[..., T]:
 def _repeated(
     attempt: Callable[[], T], excuse: str = "", wait: Callable[..., object] = wait_until
 ) -> T:
-    """Return what an attempt does, made again while it fails with a message that has `excuse`."""
+    """Repeat an attempt while it fails with a message that contains `excuse`."""
     passed: list[T] = []
     failed: list[Exception] = []
 
@@ -88,8 +80,7 @@ def _repeated(
 
 
 def until_passes(page: Page, check: Callable[[], T]) -> T:
-    """Run a check that reads the page until it passes: an element may be replaced meanwhile.
-    Returns: what it does."""
+    """Repeat a check that reads the page until it passes."""
 
     def pause(seconds: float) -> None:
         page.wait_for_timeout(seconds * 1000)  # in which Playwright hears of the page
@@ -106,7 +97,7 @@ def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
 
 
 def at_rest(page: Page, read: Callable[[], T]) -> T:
-    """Return a value once no script runs and it has been the same for ten frames."""
+    """Return a value once no script runs and it is stable for ten frames."""
 
     def check() -> T:
         until_idle(page)
@@ -121,16 +112,13 @@ def at_rest(page: Page, read: Callable[[], T]) -> T:
 
 
 def until_the_url_says(page: Page, **wanted: str | None) -> str:
-    """Wait until the URL says what is wanted; None: says nothing of it. Returns: the URL."""
+    """Wait for URL parameters, where None means absent, and return the URL."""
     # Hidden tabs have no frames to ask in.
     return str(page.wait_for_function(_URL_SAYS, arg=wanted, polling=50).json_value())
 
 
 def follow(page: Page, address: str) -> None:
-    """Go to an address of the app as the browser's buttons do, for a third of opening it.
-
-    Settings of the same page that the address lacks are as if they had never been made.
-    """
+    """Go to an address as the browser's buttons do, dropping its other settings."""
     page.wait_for_timeout(600)  # until then a changed address may be a late one (url_state)
     until_idle(page)
     page.evaluate(_FOLLOW, address)
@@ -157,12 +145,12 @@ def until_at(page: Page, path: str) -> None:
 
 
 def until_idle(page: Page) -> None:
-    """Wait until no script runs; ask after something that tells that it has started."""
+    """Wait until no script runs; call it after a sign that one has started."""
     page.wait_for_selector(IDLE)
 
 
 def until_settled(page: Page) -> None:
-    """Wait until a page that has just been opened is complete, down to its last element."""
+    """Wait until a newly opened page is complete."""
     page.wait_for_selector(f"{IDLE} [data-testid=stMainBlockContainer]")
     expect(page.locator(".keys .hint")).to_be_attached()
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
@@ -178,7 +166,7 @@ def until_it_fits(page: Page) -> None:
 
 
 def point(canvas: Locator, column: float, row: float, columns: int, rows: int) -> None:
-    """Move the pointer into a canvas and onto one of its equal cells, counted from 0."""
+    """Move the pointer to a 0-based cell in a canvas of equal cells."""
     width, height = canvas.evaluate(
         "({ clientWidth, clientHeight }) => [clientWidth, clientHeight]"
     )
@@ -188,10 +176,7 @@ def point(canvas: Locator, column: float, row: float, columns: int, rows: int) -
 
 
 def note(root: Locator, selector: str, attribute: str = "textContent") -> None:
-    """Note from now on what an element within `root` says, each thing once in a row.
-
-    What passes by need not be there at the moment when a test looks.
-    """
+    """Record each distinct text of an element within `root`, so that brief texts are not missed."""
     root.evaluate(_NOTE, [selector, attribute])
 
 

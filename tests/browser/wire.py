@@ -1,4 +1,4 @@
-"""A page's line to its server."""
+"""A page's connection to its server."""
 
 import re
 
@@ -6,13 +6,7 @@ from playwright.sync_api import Page, WebSocketRoute
 
 
 class Wire:
-    """The messages between a page and its server, which can be held for a while.
-
-    Attributes:
-        sent, arrived: messages to the server and from it.
-        requests: addresses requested beside the line.
-        wrong: errors of the page's scripts.
-    """
+    """Messages (`sent`, `arrived`), requests and script errors of a page; messages can be held."""
 
     def __init__(self, page: Page) -> None:
         self.holding = False

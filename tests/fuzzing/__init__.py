@@ -1,1 +1,1 @@
-"""Readers of everything that comes from elsewhere, fed with what is broken at random."""
+"""Fuzz tests of every reader of untrusted input."""

@@ -48,7 +48,7 @@ _TELLING = (
 
 
 class Mutation(NamedTuple):
-    """A change: its kind, where it is (a share of the length), how far, and new bytes."""
+    """A mutation: its kind, relative position, offset, and new bytes."""
 
     kind: int
     at: float
@@ -88,7 +88,7 @@ def mutated(data: bytes, changes: Sequence[Mutation]) -> bytes:
 
 
 class Target(NamedTuple):
-    """A kind of input: its name, valid examples, and the code that reads one."""
+    """An input kind: name, valid examples, and the code that reads it."""
 
     name: str
     examples: tuple[bytes, ...]
@@ -96,7 +96,7 @@ class Target(NamedTuple):
 
 
 def check(target: Target, data: bytes) -> None:
-    """Read an input; raise whatever is raised beside a refusal, one line of an own error."""
+    """Read an input; re-raise anything but a one-line refusal by the project's own errors."""
     try:
         target.read(data)
     except ValueError as error:
@@ -106,7 +106,7 @@ def check(target: Target, data: bytes) -> None:
 
 
 class Bench(dict[str, Target]):
-    """Targets by name, made in a folder when they are asked for."""
+    """Targets by name, built on demand in a folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -117,14 +117,13 @@ class Bench(dict[str, Target]):
 
     @cached_property
     def translator(self) -> Translator:
-        """A small model with random weights."""
         tokenizer = train_tokenizer(SENTENCES, 110)
         config = SMALL.replace(vocab_size=tokenizer.vocab_size, max_positions=60)
         return Translator(random_model(config), tokenizer, device="cpu", name="fuzzed")
 
     @cached_property
     def ours(self) -> Path:
-        """A checkpoint with every file that one may have."""
+        """A checkpoint with all optional files."""
         metrics = {
             "bleu": 1.0, "default_decoding": {"beam_size": 2, "alpha": 0.5},
             "training": {"updates": 3, "longest_source": 9, "recipe": {"data": {"src": "en"}}},
@@ -156,7 +155,7 @@ class Bench(dict[str, Target]):
         return Target(name, tuple(contents), _written(place / name, read_file, place / name))
 
     def _in_folder(self, file: str, read: Callable[[Path], object]) -> Target:
-        """Return the target of one file of a checkpoint, read with the others as they are."""
+        """Return the target for one file in a checkpoint, with other files unchanged."""
         place = self.folder / "places" / file
         shutil.copytree(self.ours, place)
         if file == "model.pt":
@@ -165,7 +164,7 @@ class Bench(dict[str, Target]):
         return Target(file, (example,), _written(place / file, read, place))
 
     def _importing(self, name: str, make: Callable[..., object], shape: str) -> Target:
-        """Return the target of a model to be imported; the first byte says which file it is."""
+        """Return the target for a model to import; the first byte selects the file."""
         good, place = self.folder / name, self.folder / "places" / name
         make(good, shape)
         names = sorted(each.name for each in good.iterdir())

@@ -1,6 +1,7 @@
 """Texts, views and components of a page, and actions of a visitor."""
 
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,6 +14,9 @@ from ui.core.view import View
 from ui.work import results
 
 _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
+
+
+_TEXT = re.compile(r'<p translate="no" lang="\w*">(.*)</p>', re.DOTALL)
 
 
 def unlinked(text: str) -> str:
@@ -28,7 +32,13 @@ def messages_in(app: AppTest) -> str:
     """Return all texts in the page's main part, without escapes and glossary links."""
     kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
     found = (each.value.replace("\\", "") for kind in kinds for each in app.main.get(kind))
-    return unlinked("\n".join(found))
+    return unlinked("\n".join((*found, *written(app.main))))
+
+
+def written(part: Any) -> list[str]:
+    """Return the sentences and translations in a part of a page."""
+    found = (_TEXT.fullmatch(each.proto.body) for each in part.get("html"))
+    return [unescape(match[1].replace("<b>", "").replace("</b>", "")) for match in found if match]
 
 
 def view_of(app: AppTest) -> View:

@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import ask, go_to, view_of
+from tests.pages.links import ask, go_to, view_of, written
 from ui.frame import sidebar
 
 
@@ -33,7 +33,7 @@ def test_weights_that_break_after_the_list_was_made_are_named(
     said = app.error[0].value.replace("\\", "")
     assert said.startswith("nan/model.safetensors: tensor") and "NaN" in said
     app.selectbox(key="checkpoint_box").set_value("other").run()
-    assert not app.error and app.text
+    assert not app.error and written(app)
 
 
 def test_decoding_has_defaults(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import CAT, ROOT, RunApp
-from tests.pages.links import messages
+from tests.pages.links import messages, written
 from tests.pages.links import messages_in as said
 from tests.tiny_models import uneven_model
 from transformer.checkpoint.folder import save_checkpoint
@@ -72,7 +72,7 @@ def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, ro
     app = open_page(scored="on")
     assert app.selectbox(key="other_widget").value == "beta"
     trace = Translator.load(root / "alpha", "cpu").trace(CAT)
-    assert [each.value for each in app.main.text].count(trace.text or "(empty)") == 2
+    assert written(app).count(trace.text or "(empty)") == 2
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
 
 

@@ -213,6 +213,7 @@ def test_an_edge_is_cut_in_the_heads_on_screen_or_in_all(
     assert label.startswith("Cut this edge, ") and before.src_tokens[2].strip("▁") in label
     press(app, "cut_0")
     assert str(edits(app)).startswith(f"{cut} q2 k3")
+    assert (app.query_params["queries"], app.query_params["keys"]) == ("2", "3")
     cross = trace_of(app).cross
     assert not cross[place][..., 1, 2].any() and cross[..., 1, 2].any()
     press(app, "cut_1")
@@ -356,3 +357,4 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
     text = messages_in(app)
     assert "reversed letters are **maerts**: with all parts, 6 of 6 are in the right place" in text
     assert "unordered set of tokens" in text
+    assert not any("**" in chart.proto.alt for chart in app.main.get("vega_lite_chart"))

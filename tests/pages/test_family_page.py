@@ -7,11 +7,12 @@ from streamlit.testing.v1 import AppTest
 
 from tests.forks import ROOT
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import press
+from tests.pages.links import press, written
 from transformer.models.one_stack.files import MASK
 from transformer.models.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
 from ui.family.choice import aligner_of
+from ui.family.exhibits import NEXT, next_tokens
 
 SHIPPED = ROOT / "checkpoints"
 
@@ -53,7 +54,7 @@ def test_it_goes_on_and_draws(open_page: RunApp, root: Path) -> None:
     options = app.selectbox(key="family_place_box").options
     assert len(options) == len(longer.predicted_ids)
     assert not any("</s>" in each.value for each in app.markdown)
-    assert any("The cat sat on the mat" in each.value for each in app.markdown)
+    assert any("The cat sat on the mat" in text for text in written(app))
     press(app, "Draw one")
     assert app.query_params["seed"] == "1"
 
@@ -90,5 +91,15 @@ def test_a_caption_is_offered_where_the_sentence_is_none(open_page: RunApp) -> N
     # An example of another model is replaced here, and stays the visitor's sentence.
     example = examples_for("everyday-en-de").items[3].sentence
     app = open_page(root=SHIPPED, part="stacks", sentence=example, checkpoint="everyday-en-de")
-    assert [each.value for each in app.main.text] == [caption]
+    assert caption in written(app)
     assert app.text_area[0].value == example
+
+
+def test_a_text_as_it_stands_has_no_bar_for_a_token_that_nobody_wrote(root: Path) -> None:
+    model = StackModel.load(root / "writer", "cpu")
+    trace = model.trace(CAT)
+    *written, following = next_tokens(trace, 0)
+    assert [each.token for each in written] == [*trace.tgt_tokens[1:]]
+    assert (following.token, following.log_prob) == (NEXT, None)
+    longer = next_tokens(model.trace("The cat", new_tokens=2), 2)
+    assert all(each.log_prob is not None for each in longer)

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 pytest.importorskip("transformers")
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import trace_of
+from tests.pages.links import trace_of, view_of
 from tests.test_calls import check_program
 from tests.transformer.models.huggingface import models as huggingface_models
 from tests.transformer.models.huggingface.models import make_folder
@@ -17,6 +18,7 @@ from ui.compare import matching, numbers
 from ui.frame.beside import Setup
 
 SENTENCE = "A dog runs."
+PREFIX = "translate English to German: "
 BOXES = ("src_lang_box", "tgt_lang_box")
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
@@ -29,6 +31,12 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
     for name in ("m2m100", "nllb", "mbart"):
         (root / name).mkdir()
         huggingface_models.EVERY[name](root / name)
+    (root / "t5").mkdir()
+    huggingface_models.EVERY["t5"](root / "t5")
+    config = root / "t5" / "config.json"
+    tasks = {"de": {"prefix": PREFIX}, "sum": {"prefix": "summarize: "}}
+    values = json.loads(config.read_text()) | {"task_specific_params": tasks}
+    config.write_text(json.dumps(values))
     theirs = root.parent / "languages-marian"
     make_folder(theirs, "separate vocabularies")
     FORMATS["marian"].convert(theirs, root / "tagged")
@@ -95,6 +103,7 @@ def test_another_model_is_told_the_same_language_by_its_own_code(open_app: RunAp
     for name, codes in (("m2m100", ("de", "ar")), ("mbart", ("de_DE", "ar_AR"))):
         app.sidebar.selectbox(key="checkpoint_box").set_value(name).run()
         assert tuple(boxes(app).values()) == codes and not app.toast
+        assert view_of(app).spoken == ("de", "ar")
     app.sidebar.selectbox(key="tgt_lang_box").set_value("vi_VN").run()
     app.sidebar.selectbox(key="checkpoint_box").set_value("nllb").run()
     assert boxes(app)["tgt_lang_box"] == "deu_Latn"
@@ -112,7 +121,7 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     box.set_value("fra").run()
     other = trace_of(app)
     assert other.src_tokens == (">>fra<<", *plain.src_tokens[1:])
-    assert other.source == f">>fra<< {SENTENCE}"
+    assert other.source == f">>fra<< {SENTENCE}" and view_of(app).spoken[1] == "fr"
     # The box holds what was typed.
     assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
     assert app.query_params["sentence"] == SENTENCE
@@ -123,9 +132,26 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     app = open_app("tagged", tgt_lang="deu", sentence=f">>fra<< {SENTENCE}")
     box = app.sidebar.selectbox(key="tgt_lang_box")
     assert box.disabled and box.value == "deu"
-    assert trace_of(app).src_tokens == other.src_tokens
+    assert trace_of(app).src_tokens == other.src_tokens and view_of(app).spoken[1] == "fr"
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "Set by the tag in the sentence: `>>fra<<`" in captions
+
+
+def test_a_task_prefix_is_a_choice_in_the_link(open_app: RunApp) -> None:
+    app = open_app("t5")
+    box = app.sidebar.selectbox(key="task_box")
+    assert box.value == "" and len(box.options) == 3 and box.options[0] == "No prefix"
+    assert trace_of(app).source == SENTENCE
+    assert any("trained with a task prefix" in each.value for each in app.sidebar.caption)
+    box.set_value("de").run()
+    assert trace_of(app).source == f"{PREFIX}{SENTENCE}" and app.query_params["task"] == "de"
+    assert not any("trained with a task" in each.value for each in app.sidebar.caption)
+    assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
+    app.sidebar.selectbox(key="checkpoint_box").set_value("alpha").run()
+    assert trace_of(app).source == SENTENCE and not app.exception
+    app = open_app("t5", task="no such", sentence=f"{PREFIX}{SENTENCE}")
+    assert app.sidebar.selectbox(key="task_box").value == ""
+    assert not any("trained with a task" in each.value for each in app.sidebar.caption)
 
 
 @pytest.mark.usefixtures("nothing_cached")

@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import threading
@@ -69,6 +70,9 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     ):  # fmt: skip
         assert line in said
     assert str(root.parent) not in said
+    imported = {"imported": {"format": "marian", "source": "theirs"}}
+    (root / "same" / "metrics.json").write_text(json.dumps(imported))
+    assert "not imported yet" not in messages_in(run_app(at="models"))
     assert app.button(key="use_alpha").disabled
     assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]
     for shown in (True, False):

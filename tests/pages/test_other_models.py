@@ -6,7 +6,7 @@ import pytest
 
 from figures.labels import shorten
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import messages_in
+from tests.pages.links import messages_in, written
 from tests.test_calls import check_program
 from tests.views import make_view
 from transformer.models.arrays.trace_file import load_arrays
@@ -60,7 +60,7 @@ def test_a_recorded_translation_plays_as_it_is(open_page: RunApp, kinds: Path) -
     trace = load_arrays(kinds / "both.npz")
     app = open_page("both.npz", "translate", step="2", layer="1", head="3")
     assert trace.text in messages_in(app)
-    assert shorten(trace.source, 240) in [text.value for text in app.sidebar.text]
+    assert shorten(trace.source, 240) in written(app.sidebar)
     assert not {"sentence", "beam"} & set(app.query_params) and app.query_params["step"] == "2"
     assert not [each for each in app.button if each.label == "Decode from there"]
     app.sidebar.selectbox(key="checkpoint_box").set_value("alpha").run()

@@ -230,3 +230,42 @@ def test_controls_explain_their_names_and_texts_link_their_terms(
     met = {entry for pattern, entry in ART.items() if re.search(pattern, prose)}
     assert there <= met
     assert met <= set(linked)
+
+
+def test_the_doors_keep_their_order_on_every_view_of_a_page() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from ui.core import url_state
+        from ui.frame.page import all_pages
+        from ui.frame.pages import menu
+
+        for page in all_pages():
+            for entry in page.entries:
+                url_state.bring(entry.settings)
+                shown = menu(page).values()
+                st.text("; ".join(one.title for one in shown if one.visibility == "visible"))
+
+    app = AppTest.from_function(script).run(timeout=60)
+    assert {each.value for each in app.text} == {"; ".join(DOORS)}
+
+
+@pytest.mark.parametrize(("name", "verb"), [
+    ("gpt-everyday", "Continue"), ("bert-everyday", "Fill in"), ("parsing-gum", "Parse"),
+    ("reverse-toy", "Reverse"), ("t5-en-de", "Translate"), ("multi30k-en-de", "Translate"),
+])  # fmt: skip
+def test_the_button_says_what_the_model_does(run_app: RunApp, name: str, verb: str) -> None:
+    app = run_app(ROOT / "checkpoints", at="tokens", checkpoint=name)
+    (button,) = [each for each in app.sidebar.button if "sentence_form" in each.proto.form_id]
+    assert button.label == verb
+
+
+def test_the_toy_says_what_it_replaces_and_gives_it_back(run_app: RunApp) -> None:
+    app = run_app(ROOT / "checkpoints", at="family", checkpoint="multi30k-en-de", sentence=CAT)
+    assert "replaces model and sentence" in app.button(key="door_toy").proto.help
+    app.button(key="door_toy").click().run()
+    assert app.query_params["checkpoint"] == "reverse-toy"
+    app.button(key="undo_toy").click().run()
+    assert app.query_params["checkpoint"] == "multi30k-en-de"
+    assert app.query_params["sentence"] == CAT
+    assert "undo_toy" not in [each.key for each in app.sidebar.button]

@@ -161,10 +161,21 @@ def test_one_stack_is_seen_in_time_too(open_page: RunApp, family: Path, tmp_path
 
 @pytest.mark.parametrize(("name", "language"), [
     ("bert-everyday", "English"), ("gpt-everyday", "English"), ("decoder-only-en-de", "German"),
-    ("everyday-en-fr", "French"),
+    ("everyday-en-fr", "French"), ("reverse-toy", "letters"),
 ])  # fmt: skip
 def test_the_way_to_the_training_names_the_language_learned(
     run_app: RunApp, name: str, language: str
 ) -> None:
     app = run_app(Path("checkpoints"), at="family", checkpoint=name)
     assert app.button(key="open_time").label == f"From noise to {language}"
+
+
+def test_a_moment_keeps_head_and_step_and_is_not_judged_as_the_finished_model(
+    open_page: RunApp, root: Path
+) -> None:
+    app = open_page("", checkpoint=f"alpha@{UPDATES[0]}", sentence=CAT, step="1")
+    places = []
+    for moment in UPDATES:
+        slider(app).set_value(moment).run()
+        places.append([app.query_params[name] for name in ("layer", "head", "kind", "step")])
+    assert places == places[:1] * len(UPDATES)

@@ -65,6 +65,7 @@ def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:
     assert app.session_state["headlight_view"].sentence == "A dog runs."
     said = messages_in(app)
     assert ":material/check:" in said or ":material/close: Your answer" in said
+    assert "guess" not in app.query_params, "a link to hand out does not give the answer away"
     # Another sentence is another question.
     ask(app, "The cat sat on the mat.")
     assert app.button(key="tour_show")

@@ -1,9 +1,11 @@
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.snapshots import write_snapshots
 from tests.waiting import wait_until
 from transformer.errors import CheckpointError
 from transformer.evaluation.ablation_summary import caveats, table
@@ -57,10 +59,19 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert not app.main.get("vega_lite_chart")
 
 
-def test_runs_are_watched(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_watched(
+    run_app: Any, tmp_path: Path, random_checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
     app = run_app(at="training", checkpoint="alpha", training_view="watch")
     assert "There are no runs in" in app.info[0].value
+    assert not app.main.get("vega_lite_chart")
+    for name in ("bare", "seen"):
+        shutil.copytree(random_checkpoints / "alpha", tmp_path / "models" / name)
+    write_snapshots(tmp_path / "models/seen")
+    app = run_app(tmp_path / "models", at="training", training_view="watch")
+    (chart,) = app.main.get("vega_lite_chart")
+    assert "seen" in chart.proto.alt and "bare" not in chart.proto.alt
     for name, rate in (("first", 0.1), ("second", 0.3)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "recipe.json").write_text(

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from figures.labels import query_labels, show_token
 from tests.forks import ROOT
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of
+from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of, written
 from tests.pages.links import said as said_of
 from transformer.measures.beam import beam_tree
 from transformer.search.sampling import Sampling
@@ -30,7 +30,7 @@ def said(app: AppTest) -> str:
 
 
 def translation(app: AppTest) -> str:
-    return str(app.text[1].value)
+    return written(app)[1]
 
 
 def test_the_page_translates_as_the_translator(
@@ -38,7 +38,7 @@ def test_the_page_translates_as_the_translator(
 ) -> None:
     app = run_app(beam="3", alpha="1")
     trace = trace_of(app)
-    assert examples_for("alpha").items[0].sentence in [text.value for text in app.text]
+    assert examples_for("alpha").items[0].sentence in written(app)
     header, body = messages(app, "player")[0]
     assert header["predicted"] == list(trace.predicted_tokens)
     weights = np.frombuffer(body, "<u2")[: trace.cross.size].reshape(header["shape"]) / 65535
@@ -173,7 +173,7 @@ def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> 
     assert "prefix" not in app.query_params
     header, _ = messages(app, "player")[0]
     assert header["forced"] and header["gap"] is None
-    assert app.text[1].value == "Das Tier war"
+    assert translation(app) == "Das Tier war"
     press(app, "Undo")
     assert app.query_params["prefix"] == one and "target" not in app.query_params
     press(app, "Start over")
@@ -204,7 +204,7 @@ def test_bad_steering_gets_one_clear_line_and_a_way_back(run_app: RunApp) -> Non
         assert message in said(app) and messages(app, "player")[0] == before
     type_steer(app, "Das Tier", "Is exactly")
     assert not said(app)
-    assert app.text[1].value == app.query_params["target"] == "Das Tier"
+    assert translation(app) == app.query_params["target"] == "Das Tier"
 
 
 def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:

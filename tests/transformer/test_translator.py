@@ -12,6 +12,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.model import Transformer
 from transformer.search.rules import PAPER, hugging_face
 from transformer.search.sampling import Sampling
+from transformer.text.marks import is_unknown
 from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -48,7 +49,13 @@ def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
     (translation,) = tiny_translator.translate(["A 🙂 dog"], max_length=3)
     assert translation.unknown == ("🙂",)
     trace = tiny_translator.trace("A 🙂 dog", max_length=3)
-    assert [trace.src_tokens[position] for position in trace.src_unknown] == ["🙂"]
+    assert [trace.src_tokens[position] for position in trace.src_unknown] == ["⁇🙂"]
+    assert trace.translation.unknown == ("🙂",)
+    for given in ({"target": "A 🙂 ⁇ dog 漢"}, {"prefix": "A 🙂 ⁇ dog 漢", "max_length": 20}):
+        trace = tiny_translator.trace("A dog", **given)
+        named = [piece for piece in trace.predicted_tokens if is_unknown(piece)]
+        assert [piece.removeprefix("▁") for piece in named] == ["⁇🙂", "⁇??", "⁇漢"]
+        assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
     assert tiny_translator.translate([ANIMAL], max_length=3)[0].unknown == ()
     # Characters spelled in bytes are reported once each.
     tokenizer = train_tokenizer(SENTENCES, 370, byte_fallback=True)
@@ -83,7 +90,7 @@ def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: T
 
 @pytest.mark.parametrize(("text", "options", "message"), [
     (ANIMAL, {"beam_size": 0}, "beam size 0 .* from 1 to 64"),
-    (ANIMAL, {"alpha": -0.1}, "alpha -0.1 .* from 0 to 10"),
+    (ANIMAL, {"alpha": -10.1}, "alpha -10.1 .* from -10 to 10"),
     (ANIMAL, {"max_length": 0}, "max_length 0"),
     (ANIMAL, {"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
     (ANIMAL, {"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),

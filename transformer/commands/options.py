@@ -86,6 +86,9 @@ class Steering(Model):
     """Further options for decoding."""
 
     prefix: Annotated[str | None, "TEXT", "begin every translation with this text"] = None
+    prefix_text: Annotated[
+        str, "TEXT", "put this text, or the prefix of this task, before every sentence"
+    ] = ""
     sample: Annotated[bool, "sample tokens instead of searching for the best"] = False
     temperature: Annotated[
         float | None, "T", "with --sample: below 1 sharpens, above 1 flattens; default: 1"

@@ -23,6 +23,7 @@ def trace(
     """Record every attention map of one sentence."""
     from transformer.errors import InputError
     from transformer.models.arrays.trace_file import npz_path, save_arrays
+    from transformer.models.catalogue import describe
     from transformer.search.reader import unknown_text
     from transformer.translator import Translator
 
@@ -31,6 +32,10 @@ def trace(
     path = npz_path(out)
     ref = of_kind(model.checkpoint, "checkpoint", "one_stack", "huggingface")
     tracer = model.open(ref)
+    entry = describe(ref)
+    src = entry.prefixed(src, model.prefix_text)
+    if note := entry.lacks_prefix(src) if not model.prefix_text else "":
+        print(f"{note}; see --prefix-text", file=sys.stderr)
     settings = {name: value for name, value in model.settings().items() if value is not None}
     record = tracer.trace(src, target=tgt, top_k=top_k, **settings)
     save_arrays(record, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
@@ -19,16 +20,21 @@ _NAMED = 10
 def translate(sentences: Sentences = (), *, model: Steering) -> None:
     """Translate sentences."""
     from transformer.errors import InputError
+    from transformer.models.catalogue import describe
     from transformer.translator import Translator
 
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
     translator = model.open(ref)
     settings, own = model.settings(), isinstance(translator, Translator)
     translator.translate([], **settings)  # checks settings before any input is read
-    n_read, batches = 0, [sentences] if sentences else stdin_lines()
+    entry, n_read, batches = describe(ref), 0, [sentences] if sentences else stdin_lines()
     if not own:  # other models translate one sentence at a time
         batches = ([line] for lines in batches for line in lines)
-    for lines in batches:
+    for raw in batches:
+        lines = [entry.prefixed(line, model.prefix_text) for line in raw]
+        if not model.prefix_text and (note := next(filter(None, map(entry.lacks_prefix, raw)), "")):
+            print(f"{note}; see --prefix-text", file=sys.stderr)
+            entry = replace(entry, prefixes={})  # said once
         bad: InputError | None = None
         for index, line in enumerate(lines if own and not sentences else ()):
             try:

@@ -34,7 +34,7 @@ import numpy as np
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.types import AttentionKind, Bools
+from transformer.types import AttentionKind, Bools, literals
 
 Verb = Literal[
     "off", "scale", "mean", "uniform", "cut", "ffn off", "neuron", "skip", "no positions",
@@ -255,6 +255,7 @@ def in_words(edits: Iterable[Edit]) -> list[str]:
     ]
 
 
+@literals
 def heads_off(edits: Iterable[Edit], kind: AttentionKind, shape: tuple[int, int]) -> Bools:
     """Return the heads [L, H] of one kind that edits remove."""
     off = np.zeros(shape, np.bool_)
@@ -265,6 +266,7 @@ def heads_off(edits: Iterable[Edit], kind: AttentionKind, shape: tuple[int, int]
     return off
 
 
+@literals
 def off_edits(kind: AttentionKind, off: Bools) -> list[Edit]:
     """Return the fewest edits that remove heads [L, H]: a whole kind, whole layers, or heads."""
     where = PLACES[kind]

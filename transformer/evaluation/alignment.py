@@ -31,7 +31,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
-from transformer.types import Floats
+from transformer.types import Floats, literals
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
@@ -85,6 +85,7 @@ def _links(line: str, *, swap: bool, where: Path) -> Gold:
     return Gold(frozenset(sure), frozenset(possible))
 
 
+@literals
 def word_maps(trace: Trace, row: Row) -> Floats:
     """Return the weights of every head of a translation over words, [L, H, targets, sources].
 

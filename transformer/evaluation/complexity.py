@@ -32,13 +32,14 @@ from transformer.errors import InputError
 from transformer.evaluation.complexity_records import Cell, Measurement, Provenance
 from transformer.hooks import Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
-from transformer.types import Report
+from transformer.types import Report, literals
 from transformer.worker.limits import processors
 
 #: Width of a head, as in the paper's base model.
 D_K = 64
 
 
+@literals
 def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
     """Build a layer with random weights.
 
@@ -360,6 +361,7 @@ def held_bytes(layer: nn.Module, x: Tensor) -> int:
     return counter.most
 
 
+@literals
 def expected_bytes(kind: LayerKind, n: int, d: int) -> int:
     """Return an upper estimate of `held_bytes`, made before anything is allocated."""
     vectors = 16 * 4 * n * d

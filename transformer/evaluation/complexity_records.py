@@ -22,7 +22,7 @@ from transformer.measures.layer_costs import (
     crossing,
     fit_exponent,
 )
-from transformer.types import Reals
+from transformer.types import Reals, literals
 
 #: The measurement that comes with the project.
 SHIPPED = Path(__file__).with_name("complexity.json")
@@ -197,6 +197,7 @@ def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> 
     return Row(kind, *sizes, fit_exponent(n, seconds), in_d, expected, memory)
 
 
+@literals
 def crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
     """Return by width d the length from which `first` is slower than `second`, see `crossing`."""
     found = {}

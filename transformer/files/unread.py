@@ -7,11 +7,13 @@ file's archive. Nothing is unpickled.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from transformer.errors import CheckpointError
 from transformer.files.safe import json_object, open_file
@@ -20,100 +22,25 @@ from transformer.files.torch_file import outer_texts
 
 @dataclass(frozen=True)
 class Unread:
-    """A format; any of its clues is enough."""
+    """A format, a row of unread.toml, which explains the fields."""
 
-    holds: str  # content and remedy, as the rest of a sentence about the path
-    files: tuple[str, ...] = ()  # names in a folder, each some patterns that all match
-    starts: tuple[bytes, ...] = ()  # first bytes of a file
-    texts: tuple[str, ...] = ()  # keys of a torch file or names in its archive, each several
-    setting: tuple[str, str, str] | None = None  # a JSON file, a key, its values
-    always: bool = False  # also in a folder with weights that Headlight reads
-    importer: str = ""  # the format that imports it, see `import`
+    holds: str
+    files: tuple[str, ...] = ()
+    starts: tuple[bytes, ...] = ()
+    texts: tuple[str, ...] = ()
+    setting: tuple[str, str, str] | None = None
+    always: bool = False
+    importer: str = ""
 
 
-_NO_IMPORTER = "; it has no importer here: import a Marian, JoeyNMT or fairseq model instead"
-_IMPORT = "is a {0} checkpoint; import it first: python -m transformer import {1} FILE --out PATH"
-_SAVE = (
-    "holds {0} weights; save them with transformers 4 as safetensors, by "
-    "from_pretrained(DIR, {1}=True).save_pretrained(OUT), and open OUT"
-)
+def _row(row: dict[str, Any]) -> Unread:
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    starts = tuple(map(bytes.fromhex, row.get("starts", ())))
+    return Unread(**{**row, **lists, "starts": starts})
 
-FORMATS = (
-    Unread(
-        "holds a LoRA adapter, which is a part of a model; merge it in Python by "
-        "PeftModel.from_pretrained(...).merge_and_unload().save_pretrained(DIR), and open DIR",
-        ("adapter_model.*",), always=True,
-    ),
-    Unread(
-        "holds a model in Marian's own format; convert it with transformers 4, python -m "
-        "transformers.models.marian.convert_marian_to_pytorch --src DIR --dest OUT, which keeps "
-        "the beam size of decoder.yml, and import OUT",
-        ("*.npz *decoder.yml",), always=True,
-    ),
-    Unread(
-        "holds a model in Marian's binary format, as in Firefox Translations; import the model "
-        "that it was made from, or an OPUS-MT model for these languages",
-        ("model.*.bin* lex.*",), (b"\1\0\0\0\0\0\0\0",),
-    ),
-    Unread(
-        "holds SMaLL-100, an M2M100 with a tokenizer in Python code of its own, which is never "
-        "run; open facebook/m2m100_418M instead",
-        setting=("tokenizer_config.json", "tokenizer_class", "SMALL100Tokenizer"), always=True,
-    ),
-    Unread(
-        "holds a T5Gemma 2, whose decoder attends to its own tokens and the source in one softmax, "
-        "so it has no separate maps; open a T5Gemma or T5 instead",
-        setting=("config.json", "model_type", "t5gemma2"), always=True,
-    ),
-    Unread(
-        "holds a ProphetNet, for which the transformers library returns scores before the softmax, "
-        "which are no weights; open a BART or T5 instead",
-        setting=("config.json", "model_type", "prophetnet xlm-prophetnet"), always=True,
-    ),
-    Unread(
-        "holds a CTranslate2 model, which has no attention by head; import the model that it was "
-        "converted from",
-        ("model.bin *vocabulary.*",),
-        tuple(bytes([version, 0, 0, 0, 16, 0]) + b"TransformerSpec" for version in range(2, 16)),
-    ),
-    Unread(_SAVE.format("TensorFlow", "from_tf"), ("tf_model.h5",)),
-    Unread(_SAVE.format("Flax", "from_flax"), ("*.msgpack",)),
-    Unread(
-        "holds a llama.cpp model (GGUF); open the folder that it was converted from",
-        ("*.gguf",), (b"GGUF",),
-    ),
-    Unread("holds an ONNX model; open the folder that it was exported from", ("*.onnx",)),
-    Unread(
-        "holds a model of TensorFlow, Tensor2Tensor or Keras; open its PyTorch version, or convert "
-        "it to safetensors",
-        ("saved_model.pb", "*.index *.data-?????-of-?????", "*.keras", "*.h5"),
-        (b"\x89HDF\r\n\x1a\n",), ("model.weights.h5",),
-    ),
-    Unread("holds a NeMo model; unpack it with tar, and convert its weights", ("*.nemo",)),
-    Unread(f"holds an OpenNMT-py checkpoint{_NO_IMPORTER}", texts=("model generator opt",)),
-    Unread(f"holds an Eole model{_NO_IMPORTER}", ("model.00.safetensors",), always=True),
-    Unread(f"holds an OpenNMT model for Lua{_NO_IMPORTER}", ("*.t7",)),
-    Unread(f"holds a Sockeye model{_NO_IMPORTER}", ("params.* vocab.src.*",)),
-    Unread("holds a Moses model, which counts phrases and has no attention", ("moses.ini",)),
-    Unread(
-        "is a TorchScript archive, a program in place of weights; open the folder that it was made "
-        "from, or save the model's state_dict",
-        texts=("constants.pkl code",),
-    ),
-    Unread(_IMPORT.format("JoeyNMT", "joeynmt"), texts=("model_state",), importer="joeynmt"),
-    Unread(
-        _IMPORT.format("fairseq", "fairseq"),
-        texts=("model args extra_state", "model cfg extra_state"), importer="fairseq",
-    ),
-    Unread(
-        "is a pointer of Git LFS and not the file itself; fetch it with git lfs pull",
-        starts=(b"version https://git-lfs.github.com/spec/",),
-    ),
-    Unread(
-        "is a web page, such as an error, saved under the name of a model; fetch the file again",
-        starts=(b"<!doctype html", b"<html"),
-    ),
-)  # fmt: skip
+
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+FORMATS = tuple(map(_row, _TABLE["formats"]))
 
 #: Patterns of weights that Headlight reads.
 _READ = ("*.safetensors", "pytorch_model*.bin", "*.index.json", "*.ckpt", "*.pt")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from transformer.errors import InputError
 from transformer.search.records import (
     Compact,
     Fate,
@@ -103,7 +104,9 @@ class Tree:
         return next((n for n in map(self.node, self.steps[step]) if n.rank == rank), None)
 
     def node(self, index: int) -> Node:
-        """Return the node with this index."""
+        """Return the node with this index. Raises `InputError` for one that is not there."""
+        if not 0 <= index < len(self.nodes):
+            raise InputError(f"node {index!r} is not from 0 to {len(self.nodes) - 1}")
         return self.nodes[index]
 
     @cached_property
@@ -245,7 +248,8 @@ class Comparison:
 
 
 def compare(tree: Tree, a: int, b: int) -> Comparison:
-    """Compare the paths to two nodes."""
+    """Compare the paths to two nodes. Raises `InputError` for one that is not there."""
+    tree.node(a), tree.node(b)
     first, second = tree.prefix(a), tree.prefix(b)
     pairs = enumerate(zip(first, second, strict=False))
     shared = next((at for at, (one, other) in pairs if one.index != other.index), None)

@@ -22,6 +22,7 @@ import numpy as np
 
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.words import group_labels, maps_by_words, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Reals
 
@@ -186,7 +187,7 @@ def _words(trace: Trace, by_token: bool) -> tuple[list[Word], list[Word]]:
     """Return translated words, and the end token if there is one."""
     n, tokens = trace.n_words, trace.predicted_tokens
     groups = tuple((at,) for at in range(n)) if by_token else word_groups(tokens[:n])
-    words = [*map(Word, group_labels(tokens, groups), groups)]
+    words = [*map(Word, group_labels(unmarked(tokens), groups), groups)]
     return words, [Word(token, (n + at,)) for at, token in enumerate(tokens[n:])]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.registered import register_measure
-from transformer.types import Bools, Floats
+from transformer.types import Bools, Floats, literals
 
 #: Head reduction; rows of "max" may sum to more than 1.
 How = Literal["mean", "max"]
@@ -30,6 +30,7 @@ Head = tuple[int, int]
 _ROUNDING = 1e-6
 
 
+@literals
 def combine(
     maps: Floats, how: How = "mean", layer: int | None = None, head: int | None = None
 ) -> Floats:
@@ -41,6 +42,7 @@ def combine(
     return _reduced(layers if head is None else layers[:, head : head + 1], how, (0, 1))
 
 
+@literals
 def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Floats:
     """Return the combined map of heads, [L, H, n, m] to [n, m]. Raises `ValueError` if empty."""
     if not heads:
@@ -48,6 +50,7 @@ def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Fl
     return _reduced(np.stack([maps[layer, head] for layer, head in heads]), how, (0,))
 
 
+@literals
 def widen(maps: Floats, how: How = "mean") -> Floats:
     """Append combined heads as a last column and combined layers as a last row.
 
@@ -124,6 +127,7 @@ PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 _STEPS = {"previous": -1, "next": 1, "itself": 0}
 
 
+@literals
 def pattern_mask(
     pattern: Pattern, n: int, m: int, *, same: bool, causal: bool = False, special: Sequence[int] =
     (), queries: Sequence[int] = (), keys: Sequence[int] = (),

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.types import Reals
+from transformer.types import Reals, literals
 
 LayerKind = Literal[
     "products", "attention", "explicit", "restricted", "recurrent", "lstm", "convolution"
@@ -77,11 +77,13 @@ LAYER_COSTS: dict[LayerKind, LayerCost] = {
 }  # fmt: skip
 
 
+@literals
 def counted(kind: LayerKind, shape: Shape) -> int:
     """Return the number of multiply-adds in one layer."""
     return LAYER_COSTS[kind].counted(shape)
 
 
+@literals
 def counted_crossing(first: LayerKind, second: LayerKind, d: int) -> float:
     """Return the length above which `first`, full attention, needs more multiply-adds.
 
@@ -172,6 +174,7 @@ PATHS: dict[PathKind, tuple[str, str]] = {
 }
 
 
+@literals
 def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place]:
     """Yield places that read `node` directly, with positions 0 to n - 1.
 
@@ -196,6 +199,7 @@ def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place
     yield from ((level + 1, place) for place in places if 0 <= place < n)
 
 
+@literals
 def path_length(kind: PathKind, distance: int, size: int) -> int:
     """Return the layers, or recurrent steps, that a signal needs to cover a distance.
 
@@ -215,6 +219,7 @@ def path_length(kind: PathKind, distance: int, size: int) -> int:
     return -(-distance // (size // 2))
 
 
+@literals
 def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
     """Return the places on a shortest path from position `start` to a later position `end`.
 
@@ -234,6 +239,7 @@ def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
     return nodes
 
 
+@literals
 def spread(kind: PathKind, start: int, steps: int, n: int, size: int) -> list[set[Place]]:
     """Return the places that the signal reaches after 0, 1, ..., `steps` steps."""
     nodes = {(1, start) if kind == "recurrent" else (0, start)}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.measures.words import Groups, group_labels, merge, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
@@ -86,7 +87,7 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
     looks more at another word, the pronoun counts as untranslated.
     """
     words = word_groups(trace.src_tokens, trace.src_special)
-    spoken = [_spoken(label) for label in group_labels(trace.src_tokens, words)]
+    spoken = [_spoken(label) for label in group_labels(unmarked(trace.src_tokens), words)]
     at = _last(spoken, pronoun)
     named = tuple(_last(spoken[:at], noun) for noun in nouns)
     maps = {kind: trace.attention(kind) for kind in PLACES}

@@ -20,11 +20,12 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.text.marks import START, decoded
+from transformer.text.marks import START, decoded, unmarked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Ints
+from transformer.types import AttentionKind, Floats, Ints, literals
 
 #: Contiguous positions of each word, in order, covering an axis.
+Units = Literal["tokens", "words"]
 Groups = tuple[tuple[int, ...], ...]
 
 #: The rule in one sentence, for the screen.
@@ -59,7 +60,7 @@ def word_groups(
         special: positions of `<s>`, `</s>` and padding, each a separate group.
         only_spaces: do not split scripts without spaces.
     """
-    alone, texts = frozenset(special), decoded(tokens)
+    alone, texts = frozenset(special), decoded(unmarked(tokens))
     follows = [False] * len(texts)  # True if the stretch up to the next special token has a word
     for at in reversed(range(len(texts))):
         more = at + 1 < len(texts) and at + 1 not in alone and follows[at + 1]
@@ -161,6 +162,7 @@ class WordMaps:
     key_groups: Groups
 
 
+@literals
 def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
     """Return word maps for one kind of attention; special tokens are separate words."""
     queries, keys = trace.axis_tokens(kind)

@@ -32,6 +32,8 @@ class Entry:
     unused: tuple[str, ...] = ()  # generation settings without effect here, as `name=value`
     stack: StackConfig | None = None  # shape and task, if a model of one stack
     metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)  # in metrics.json
+    # Texts that the model was trained to read before its input, by task, as of T5.
+    prefixes: Mapping[str, str] = field(default_factory=dict, compare=False)
     history: History = field(default_factory=History, compare=False)  # snapshots
 
     @property
@@ -58,6 +60,24 @@ class Entry:
     def whole(self) -> str:
         """Checkpoint name without the updates of a snapshot."""
         return self.name if self.updates is None else split_name(self.name)[0]
+
+    def prefixed(self, sentence: str, task: str) -> str:
+        """Return a sentence after a prefix, unless it is blank or begins with one of the model's.
+
+        Args: task: a key of `prefixes`, or a text; "" adds nothing.
+        """
+        if not sentence.strip() or sentence.startswith(tuple(self.prefixes.values())):
+            return sentence
+        known = {text.strip(): text for text in self.prefixes.values()} | dict(self.prefixes)
+        return known.get(task.strip(), task) + sentence
+
+    def lacks_prefix(self, sentence: str) -> str:
+        """Return a note if a model trained with prefixes reads a sentence without one, or ""."""
+        texts = tuple(self.prefixes.values())
+        if not texts or not sentence.strip() or sentence.startswith(texts):
+            return ""
+        example = next((text for text in texts if text.startswith("translate")), texts[0])
+        return f"This model was trained with a task prefix, such as “{example}”"
 
     @property
     def relation(self) -> Literal["end", "further", "other", ""]:

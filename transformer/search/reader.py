@@ -10,6 +10,7 @@ from transformer.config import ModelConfig
 from transformer.edits.language import Edit
 from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
+from transformer.text.marks import as_unknown
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
 
 #: Tokens by which a translation may exceed its source in the paper (section 6.1); 300 for parses
@@ -71,7 +72,7 @@ class Reader:
         text, eos = clean(sentence), self.config.eos_id  # type: ignore[arg-type]
         if not tokenized.ids:
             return Source(text, (), (), (), ())
-        pieces = (*tokenized.pieces, self.tokenizer.id_to_piece(eos))
+        pieces = (*self._pieces(tokenized), self.tokenizer.id_to_piece(eos))
         unknown = tokenized.unknown
         return Source(text, (*tokenized.ids, eos), pieces, unknown, unknown_text(tokenized))
 
@@ -89,35 +90,42 @@ class Reader:
 
         return _each("sentence", sentences, read)
 
-    def targets(self, targets: Iterable[str | Ids], n_sources: int) -> list[list[int]]:
+    def targets(self, targets: Iterable[str | Ids], n_sources: int) -> list[Target]:
         """Read a translation of each source with `target`; errors name the target."""
         read = _each("target", targets, self.target)
         if len(read) != n_sources:
             raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
         return read
 
-    def target(self, target: str | Ids) -> list[int]:
-        """Return the ids that the decoder predicts, ending in `</s>`."""
-        eos = self.config.eos_id
+    def target(self, target: str | Ids) -> Target:
+        """Return the tokens that the decoder predicts, ending in `</s>`."""
+        eos, spell = self.config.eos_id, self.tokenizer.target
         if isinstance(target, str):
-            ids = [*self.tokenize(target, self.tokenizer.target).ids, eos]
-            if len(ids) == 1:
+            cut = self.tokenize(target, spell)
+            if not cut.ids:
                 raise InputError("the target is blank; type at least one character")
-            return ids
+            return Target((*cut.ids, eos), (*self._pieces(cut), spell.id_to_piece(eos)))
         ids = [*checked_ids("target", target, self.config), eos]
         if len(ids) > self.max_tokens:
             raise InputError(
                 f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
             )
-        return ids
+        return Target(tuple(ids), spell.shown(ids))
 
-    def prefix(self, prefix: Prefix) -> list[int]:
-        """Return the first ids of all translations."""
-        if prefix is None:
-            return []
+    def prefix(self, prefix: Prefix) -> Target:
+        """Return the first tokens of all translations."""
+        spell = self.tokenizer.target
         if isinstance(prefix, str):
-            return list(self.tokenize(prefix, self.tokenizer.target).ids)
-        return checked_ids("prefix", prefix, self.config, ended=False)
+            cut = self.tokenize(prefix, spell)
+            return Target(cut.ids, self._pieces(cut))
+        ids = () if prefix is None else checked_ids("prefix", prefix, self.config, ended=False)
+        return Target(tuple(ids), spell.shown(ids, self.config.bos_id))
+
+    def _pieces(self, cut: Tokenized) -> tuple[str, ...]:
+        """Return the pieces of a text, marked where the model reads `<unk>`."""
+        unknown = self.config.unk_id
+        pairs = zip(cut.pieces, cut.ids, strict=True)
+        return tuple(as_unknown(piece) if index == unknown else piece for piece, index in pairs)
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
         """Return the longest translation of `n_source` tokens, both counting `</s>`."""
@@ -130,6 +138,14 @@ class Reader:
                 f"the prefix has {len(forced):,} tokens; the translation may have {limit} at most"
             )
         return limit
+
+
+@dataclass(frozen=True)
+class Target:
+    """A translation, or the start of one, for the decoder to follow."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True)

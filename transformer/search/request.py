@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, TypeVar, cast, get_args
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
-from transformer.search.reader import Ids, Prefix, Reader, Source
+from transformer.search.reader import Ids, Prefix, Reader, Source, Target
 from transformer.search.rules import PAPER, BeamRule, SearchSettings
 from transformer.search.sampling import Sampling
 
@@ -51,7 +51,7 @@ class SearchRequest:
 
     settings: SearchSettings
     reader: Reader
-    forced: list[int]  # first ids of all translations
+    forced: Target  # first tokens of all translations
     max_length: int | None
     progress: Progress | None
     maps: bool = True
@@ -59,32 +59,35 @@ class SearchRequest:
 
     def limit(self, source: Source) -> int:
         """Return the longest translation of a source; see `Reader.limit`."""
-        return self.reader.limit(len(source.ids), self.max_length, self.forced)
+        return self.reader.limit(len(source.ids), self.max_length, self.forced.ids)
 
     def read(
         self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None
-    ) -> tuple[list[Source], list[list[int]] | None]:
+    ) -> tuple[list[Source], list[Target] | None]:
         """Read sentences, which must not be blank, and their targets, if any."""
         sources = self.reader.sources(sentences, blank=False)
         if targets is None:
             self.check_lengths(sources)
             return sources, None
-        if self.forced:
+        if self.forced.ids:
             raise InputError("give a target or a prefix, not both")
         ids = self.reader.targets(targets, len(sources))
         self.check_lengths(sources, ids)
         return sources, ids
 
     def check_lengths(
-        self, sources: Sequence[Source], targets: Sequence[Ids] | None = None
+        self, sources: Sequence[Source], targets: Sequence[Target] | None = None
     ) -> None:
         """Raise `InputError` for a source too short for the prefix, or an edit beyond them all."""
         most = max((len(source.ids) for source in sources), default=0)
-        steps = max(map(self.limit, sources) if targets is None else map(len, targets), default=0)
+        limits = map(self.limit, sources) if targets is None else (len(t.ids) for t in targets)
+        steps = max(limits, default=0)
         for edit in self.reader.edits if most else ():
             edit.check_tokens(most, steps)
 
-    def record_bytes(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> int:
+    def record_bytes(
+        self, sources: Sequence[Source], targets: Sequence[Target] | None = None
+    ) -> int:
         """Return an upper bound on the bytes of records.
 
         Args: targets: translations ending in `</s>`; None for a search.
@@ -94,7 +97,8 @@ class SearchRequest:
         encoder, decoder = (layers * heads for layers, heads in stacks)
         widths = [config.d_v or config.d_model // heads for _, heads in stacks]
         for index, source in enumerate(sources):
-            n, t = len(source.ids), self.limit(source) if targets is None else len(targets[index])
+            n = len(source.ids)
+            t = self.limit(source) if targets is None else len(targets[index].ids)
             numbers = 5 * t * self.settings.top_k  # ids have 8 bytes, and tokens a reference
             if self.maps:
                 numbers += encoder * n * n + decoder * t * (t + n)
@@ -110,7 +114,9 @@ class SearchRequest:
             total += 4 * numbers
         return total
 
-    def check_record(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> None:
+    def check_record(
+        self, sources: Sequence[Source], targets: Sequence[Target] | None = None
+    ) -> None:
         """Raise `InputError` if records could exceed `MAX_RECORD_BYTES`."""
         if (n_bytes := self.record_bytes(sources, targets)) > MAX_RECORD_BYTES:
             searched = targets is None

@@ -27,7 +27,7 @@ class Example(NamedTuple):
     sentence: int  # index in `Study.sentences`
     query: int  # query word
     key: int  # word with the largest weight; -1 for a special token
-    wanted: int  # target word, or `key` if the role has no target
+    target: int  # target word, or `key` if the role has no target
     weight: float  # on `key`, 0 to 1; a lower bound if `key` is -1
     right: bool
 
@@ -56,7 +56,7 @@ def examples(
 ) -> Examples:
     """Return up to `most` examples per list; `pairs` are from `pairs_of`."""
     looks = study.looks[head.kind]
-    at, keys, wanted, right, weights, strength = _trials(study, pairs, role, head)
+    at, keys, target, right, weights, strength = _trials(study, pairs, role, head)
     sentence = np.searchsorted(looks.starts, at, "right") - 1
 
     def chosen(rows: Ints) -> list[Example]:
@@ -64,7 +64,7 @@ def examples(
         return [
             Example(
                 int(sentence[row]), int(at[row] - looks.starts[sentence[row]]), int(keys[row]),
-                int(wanted[row]), float(weights[row]) / 255, bool(right[row]),
+                int(target[row]), float(weights[row]) / 255, bool(right[row]),
             )
             for row in rows[np.sort(first)[:most]]
         ]  # fmt: skip
@@ -112,16 +112,16 @@ def _trials(
         keys = np.where(own > weights, queries, keys)
         weights = np.maximum(own, weights)
         keys, weights = np.where(apart > weights, -1, keys), np.maximum(apart, weights)
-    wanted, strength = keys, weights
+    target, strength = keys, weights
     if role.name in ("previous", "next", "same"):
-        wanted = queries + {"previous": -1, "next": 1, "same": 0}[role.name]
-        seen = seen & (wanted >= 0) & (wanted < sizes)
-        right = keys == wanted
+        target = queries + {"previous": -1, "next": 1, "same": 0}[role.name]
+        seen = seen & (target >= 0) & (target < sizes)
+        right = keys == target
     elif role.name == "diagonal":
         line = queries * (sizes - 1) / np.maximum(np.repeat(lengths, lengths) - 1, 1)
         right = (keys >= 0) & (np.abs(keys - line) <= 1)
     elif role.name == "first" and not (kind == "decoder_self" or len(study.kinds) == 1):
-        seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
+        seen, target = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
         right = (keys == 0) & (weights > 127)
     elif role.name in ("first", "end"):  # the first token is `<s>`, not a word
         right = (apart > 128) & (keys == -1)  # 128 may be a rounded half
@@ -141,8 +141,8 @@ def _trials(
                 int(np.argmin([counts[word.casefold()] for word in row])) if row else 0
                 for row in words
             ]
-            wanted = np.array(rare, np.int64)[sentence]
-            seen = (sizes > 3) & ((queries != wanted) | (kind == "cross"))
-            right = keys == wanted
+            target = np.array(rare, np.int64)[sentence]
+            seen = (sizes > 3) & ((queries != target) | (kind == "cross"))
+            right = keys == target
     at = np.flatnonzero(seen)
-    return at, keys[at], wanted[at], right[at], weights[at], strength[at]
+    return at, keys[at], target[at], right[at], weights[at], strength[at]

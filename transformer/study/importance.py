@@ -83,7 +83,7 @@ NOTES: dict[Measure, str] = {
 
 def importance(
     tracer: Model, sentences: Sequence[str], references: Sequence[str] = (), *,
-    wanted: Sequence[Measure] = MEASURES, report: Report | None = None,
+    names: Sequence[Measure] = MEASURES, report: Report | None = None,
 ) -> Iterator[tuple[Measure, ByKind, float]]:  # fmt: skip
     """Yield measures of head importance, values and reliability.
 
@@ -91,7 +91,7 @@ def importance(
         sentences: a few hundred; blank and overlong sentences are left out.
         references: their translations, required by "bleu"; otherwise the loss is measured on the
             model's own translations.
-        wanted: measures to compute; a one-stack model has no "bleu" or "order".
+        names: measures to compute; a one-stack model has no "bleu" or "order".
         report: called with (texts read, texts to read); may raise to stop.
 
     Raises: `InputError` if the model can read no sentence.
@@ -121,7 +121,7 @@ def importance(
                 lambda done: _bleu_lost(tracer, texts, references, parts, done),
             )
         ways["order"] = 3 * n * n_heads, lambda done: _order(tracer.model, few, banned, n, done)
-    measures = [measure for measure in MEASURES if measure in wanted and measure in ways]
+    measures = [measure for measure in MEASURES if measure in names and measure in ways]
     most, before = sum(ways[measure][0] for measure in measures), 0
 
     def done(read: int) -> None:
@@ -175,9 +175,9 @@ def whole_study(
     about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
     if translates == "translate":
         about["translations"] = _REFERENCES if references else "the model's own, decoded greedily"
-    wanted = [measure for measure in MEASURES if measure not in result.importance]
+    names = [measure for measure in MEASURES if measure not in result.importance]
     for measure, grids, reliability in importance(
-        tracer, sentences, references, wanted=wanted, report=report
+        tracer, sentences, references, names=names, report=report
     ):
         notes = result.notes.get("importance", {})
         about |= {measure: NOTES[measure]}

@@ -41,8 +41,8 @@ def randomised(model: Tracer, seed: int = 0) -> Tracer:
         options: dict[str, Any] = {"device": model.device}
         if isinstance(model, Translator):
             options |= {"max_tokens": model.max_tokens, "name": model.name}
-            made = Translator.from_module(Transformer(model.config), model.tokenizer, **options)
-            return made.edited(*model.edits) if model.edits else made
+            result = Translator.from_module(Transformer(model.config), model.tokenizer, **options)
+            return result.edited(*model.edits) if model.edits else result
         if isinstance(model, StackModel):
             return StackModel(OneStack(model.config), model.tokenizer, **options)
         if isinstance(model, HuggingFaceModel):
@@ -76,7 +76,7 @@ def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) 
     try:
         return [*call(items)] if items else []
     except InputError:
-        return [made for item in items for made in _each(call, [item])] if items[1:] else [None]
+        return [result for item in items for result in _each(call, [item])] if items[1:] else [None]
 
 
 def traces_of(

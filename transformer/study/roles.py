@@ -42,9 +42,9 @@ from transformer.measures.heads import pattern_mask
 from transformer.measures.words import group_labels, word_groups
 from transformer.study.corpus import Corpus, Sentence
 from transformer.study.records import Role
-from transformer.text.marks import decoded
+from transformer.text.marks import decoded, unmarked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Bools, Floats
+from transformer.types import AttentionKind, Bools, Floats, literals
 
 #: Minimum trials for a score, and maximum distance for the fixed-distance rule.
 MIN_PAIRS, MAX_OFFSET = 50, 10
@@ -162,7 +162,7 @@ def aligned(
 
 def _letters(text: str) -> str:
     """Return the characters that every tokenizer preserves."""
-    plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
+    plain = unicodedata.normalize("NFKD", unmarked([text])[0].replace("▁", "")).casefold()
     return "".join(
         letter for letter in plain if not (unicodedata.combining(letter) or letter.isspace())
     )
@@ -179,6 +179,7 @@ class Words:
     of_corpus: bool  # whether queries are annotated words of the corpus
 
 
+@literals
 def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
     """Return query and key words for one kind of attention."""
     queries, keys = trace.axis_tokens(kind)
@@ -194,6 +195,7 @@ def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
     return Words(words, sentence.words, groups, columns, of_corpus=False)
 
 
+@literals
 def looks(
     maps: Floats, words: Words, kind: AttentionKind
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats | None]:
@@ -235,6 +237,7 @@ def looks(
 Hits = dict[str, tuple[NDArray[np.int64], int]]
 
 
+@literals
 def text_hits(
     maps: Floats,
     kind: AttentionKind,

@@ -169,7 +169,7 @@ class _Reading:
             kind: Tally.empty(max(groups) - first + 1, len(self.roles), layers * heads)
             for kind, (layers, heads) in self.shapes.items()
         }
-        skipped, n_cut, kept = 0, 0, list[Sentence]()
+        skipped, n_cut, stored = 0, 0, list[Sentence]()
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
         for number, (sentence, cut, trace, other) in enumerate(self._traced(sentences), start):
             if not trace or not other or 0 < len(trace.tgt_tokens) == len(trace.tgt_special):
@@ -188,9 +188,9 @@ class _Reading:
                 if kind == "decoder_self" and trace.src_tokens:
                     target = queries
             if keep:
-                kept.append(replace(sentence, target=target))
+                stored.append(replace(sentence, target=target))
         shared = {"first": first, "skipped": skipped, "cut": n_cut,
-                  "kept": [sentence.__dict__ for sentence in kept]}  # fmt: skip
+                  "kept": [sentence.__dict__ for sentence in stored]}  # fmt: skip
         arrays: Arrays = {"shared": np.array(json.dumps(shared))}
         for kind, tally in tallies.items():
             for name in ("hits", "pairs", "random", "blind", "offsets"):
@@ -250,21 +250,21 @@ def _gather(
     reading: _Reading, files: Sequence[Path], again: tuple[_Reading, Sequence[Path]] | None
 ) -> dict[str, Any]:
     """Combine parts into scores, stored sentences, and skipped counts."""
-    tallies, skipped, n_cut, kept = _summed(reading, files)
+    tallies, skipped, n_cut, stored = _summed(reading, files)
     if skipped == reading.corpus.n_sentences:
         raise InputError(f"{reading.model.name} cannot read any of the sentences")
     total = reading.corpus.n_sentences
     return {
         "n_skipped": skipped,
         "n_cut": n_cut,
-        "notes": {"kept": f"{len(kept):,} of {total:,} sentences, evenly over the corpus"},
+        "notes": {"kept": f"{len(stored):,} of {total:,} sentences, evenly over the corpus"},
         "scores": statistics.judged(
             reading.roles,
             [*tallies.values()],
             None if again is None else _repeated(reading, *again),
         ),
-        "sentences": tuple(kept),
-        "looks": {kind: _looks(kind, reading, kept, files) for kind in reading.kinds},
+        "sentences": tuple(stored),
+        "looks": {kind: _looks(kind, reading, stored, files) for kind in reading.kinds},
     }
 
 
@@ -289,28 +289,28 @@ def _summed(
         kind: Tally.empty(reading.n_groups, len(reading.roles), layers * heads)
         for kind, (layers, heads) in reading.shapes.items()
     }
-    skipped, n_cut, kept = 0, 0, list[Sentence]()
+    skipped, n_cut, stored = 0, 0, list[Sentence]()
     for file in files:
         with np.load(file) as arrays:
             shared = json.loads(str(arrays["shared"]))
             skipped, n_cut = skipped + shared["skipped"], n_cut + shared["cut"]
-            kept += map(Sentence.of, shared["kept"])
+            stored += map(Sentence.of, shared["kept"])
             for kind, tally in tallies.items():
                 here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
                 for name in ("hits", "pairs", "random", "blind", "offsets"):
                     getattr(tally, name)[here] += arrays[f"{kind}.{name}"]
                 for document, role, form, n in json.loads(str(arrays[f"{kind}.words"])):
                     tally.words[shared["first"] + document, role, form] += n
-    return tallies, skipped, n_cut, kept
+    return tallies, skipped, n_cut, stored
 
 
 def _looks(
-    kind: AttentionKind, reading: _Reading, kept: Sequence[Sentence], files: Sequence[Path]
+    kind: AttentionKind, reading: _Reading, stored: Sequence[Sentence], files: Sequence[Path]
 ) -> Looks:
     """Combine looks of all parts in memory-mapped files."""
-    starts = np.cumsum([0, *(len(sentence.queries(kind)) for sentence in kept)])
+    starts = np.cumsum([0, *(len(sentence.queries(kind)) for sentence in stored)])
     shape = (*reading.shapes[kind], int(starts[-1]))
-    small = all(len(sentence.keys(kind)) <= 256 for sentence in kept)
+    small = all(len(sentence.keys(kind)) <= 256 for sentence in stored)
     types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
     arrays: dict[str, Any] = {"own": None}
     for name in types if kind != "cross" else ("keys", "weights"):

@@ -9,6 +9,8 @@ from functools import cache
 from itertools import cycle
 from typing import Literal
 
+from transformer.types import literals
+
 #: Styles of marking word starts; `MARKS` has the styles that pieces reveal. "raw_bytes" pieces are
 #: bytes (ByT5); "plain" pieces are unmarked words.
 Style = Literal[
@@ -16,6 +18,8 @@ Style = Literal[
 ]
 
 START, BYTE_SPACE, CONTINUES, JOINER = "\u2581", "\u0120", "##", "\uffed"
+#: Stands before text outside the vocabulary; in other text, this character is `[U+2047]`.
+UNKNOWN = "\u2047"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 #: Marks at the end of a word's last piece (the second for SentencePiece with trailing spaces), and
 #: at the end of all other pieces.
@@ -69,6 +73,7 @@ def byte_characters() -> dict[str, int]:
     return {chr(b): b for b in shown} | {chr(0x100 + n): b for n, b in enumerate(hidden)}
 
 
+@literals
 def marked(
     pieces: Sequence[str], style: Style, *, special: Collection[int] = (),
     starts: Sequence[bool] | None = None, after: str | None = None,
@@ -133,6 +138,8 @@ def visible(text: str) -> str:
     for character in text:
         if character == " ":
             result.append(START)
+        elif character == UNKNOWN:
+            result.append("[U+2047]")
         elif "\udc80" <= character <= "\udcff":
             result.append(f"<0x{ord(character) - 0xDC00:02X}>")
         elif unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
@@ -140,6 +147,22 @@ def visible(text: str) -> str:
         else:
             result.append(character)
     return "".join(result)
+
+
+def as_unknown(text: str) -> str:
+    """Return the piece that displays text outside the vocabulary: `▁⁇T` for `▁T`."""
+    start = START if text.startswith(START) else ""
+    return start + UNKNOWN + visible(text.removeprefix(START))
+
+
+def is_unknown(piece: str) -> bool:
+    """Return True for a result of `as_unknown`."""
+    return piece.removeprefix(START).startswith(UNKNOWN)
+
+
+def unmarked(pieces: Iterable[str]) -> tuple[str, ...]:
+    """Return pieces without the mark of `as_unknown`, to compare them with other pieces."""
+    return tuple(piece.replace(UNKNOWN, "", 1) if is_unknown(piece) else piece for piece in pieces)
 
 
 def decoded(pieces: Sequence[str]) -> list[str]:
@@ -156,7 +179,9 @@ def decoded(pieces: Sequence[str]) -> list[str]:
     owners = [at for at, data in enumerate(spelled) for _ in data]
     result, place = [""] * len(pieces), 0
     for character in b"".join(spelled).decode("utf-8", "surrogateescape"):
-        broken = "\udc80" <= character <= "\udcff"
-        result[owners[place]] += "\ufffd" if broken else character
+        owner = owners[place]
         place += len(character.encode("utf-8", "surrogateescape"))
+        if character == UNKNOWN not in pieces[owner]:  # text, spelled in bytes
+            character = visible(character)
+        result[owner] += "\ufffd" if "\udc80" <= character <= "\udcff" else character
     return result

@@ -15,6 +15,7 @@ import sentencepiece as spm
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.text.limits import checked_sentencepiece
 from transformer.text.marks import MARKS, START, marked
+from transformer.types import literals
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
@@ -239,6 +240,7 @@ class Tokenizer:
         return index
 
 
+@literals
 def train_tokenizer(
     texts: Iterable[str], vocab_size: int, *,
     model_type: Literal["unigram", "bpe", "char"] = "unigram", character_coverage: float = 1.0,

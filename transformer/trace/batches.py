@@ -65,14 +65,14 @@ class Batches:
 
         Args: progress: see `translate`.
         """
-        sources, target_ids = request.read(sentences, targets)
-        request.check_record(sources, target_ids)
+        sources, given = request.read(sentences, targets)
+        request.check_record(sources, given)
         model, config = self.executions.model, request.reader.config
 
         def run(batch: Sequence[int]) -> list[Trace]:
             execution = self.executions.choose(hooks, batch, len(sources))
             chosen = [sources[index] for index in batch]
-            if target_ids is None:
+            if given is None:
                 encoded, searched = self._search(execution, chosen, request)
                 traces = [
                     trace_search(source, encoded, result, request, index=index)
@@ -81,7 +81,7 @@ class Batches:
             else:
                 n_layers = config.n_encoder_layers + config.n_decoder_layers
                 begin = layer_progress(request.progress, n_layers)
-                rows = [target_ids[index] for index in batch]
+                rows = [given[index] for index in batch]
                 with torch.inference_mode():
                     encoded = self._encode(execution, chosen, begin, request.maps)
                     traces = list(trace_targets(execution, chosen, encoded, rows, request, begin))
@@ -89,8 +89,8 @@ class Batches:
             return with_states(model, traces, request.states, own)
 
         lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
-        if target_ids is not None:
-            lengths = list(map(max, lengths, map(len, target_ids)))
+        if given is not None:
+            lengths = list(map(max, lengths, (len(target.ids) for target in given)))
             n_rows = -(-BATCH_TOKENS * config.target_vocab_size // MOST_LOGITS)
         return by_batches(lengths, n_rows, run, progress)
 
@@ -110,7 +110,7 @@ class Batches:
                 execution.steps(encoded, need_weights=record),
                 limits,
                 request.settings,
-                prefixes=[request.forced] * len(sources),
+                prefixes=[request.forced.ids] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 grammars=grammars,
                 piece=lambda token, before: spell((token,), None if before < 0 else before)[0],

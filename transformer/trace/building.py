@@ -15,7 +15,7 @@ from transformer.execution import Begin, EachLayer, Execution, Executions
 from transformer.hooks import Chain, Hook, Hooks, Site
 from transformer.model import Encoded
 from transformer.search.beam import Found
-from transformer.search.reader import Source
+from transformer.search.reader import Source, Target
 from transformer.search.records import SearchRecord, path_attention
 from transformer.search.request import Progress, SearchRequest, layer_progress
 from transformer.search.scoring import best, entropy_nats, normalised
@@ -73,7 +73,7 @@ def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Prediction
 
 def build_trace(
     pieces: Pieces, maps: Mapping[AttentionKind, Floats], tgt_ids: tuple[int, ...] = (), predicted:
-    Predictions = NO_PREDICTIONS, **rest: Any,
+    Predictions = NO_PREDICTIONS, written: Sequence[str] = (), **rest: Any,
 ) -> Trace:  # fmt: skip
     """Return the record of one sentence; its arrays become read-only.
 
@@ -81,6 +81,7 @@ def build_trace(
         pieces: spells target tokens.
         maps: [L, H, queries, keys] by kind; a missing kind has no layers.
         tgt_ids: [T], the decoder's input.
+        written: pieces of the first inputs, if they come from a text.
         rest: further attributes of the trace; source attributes are empty by default.
     """
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
@@ -90,9 +91,11 @@ def build_trace(
         kind: maps.get(kind, np.zeros((0, n_heads, *size), np.float32))
         for kind, size in map_sizes(m, n).items()
     }
+    tokens = pieces.shown((*tgt_ids, *predicted.ids[-1:]))
+    tokens = (*written, *tokens[len(written) :])
     trace = Trace(
-        tgt_tokens=pieces.shown(tgt_ids),
-        predicted_tokens=pieces.shown(predicted.ids, tgt_ids[0] if tgt_ids else None),
+        tgt_tokens=tokens[:n],
+        predicted_tokens=tokens[1:],
         tgt_ids=tgt_ids,
         predicted_ids=predicted.ids,
         log_probs=predicted.log_probs,
@@ -121,7 +124,7 @@ def trace_search(
         index: of the sentence in `encoded`.
     """
     first, steps, settings = result.hypotheses[0], result.steps, request.settings
-    n_forced = len(request.forced)
+    n_forced = len(request.forced.ids)
     maps: dict[AttentionKind, Floats] = {}
     if request.maps:
         maps["cross"], maps["decoder_self"] = path_attention(steps, first.rows)
@@ -138,7 +141,7 @@ def trace_search(
     )  # fmt: skip
     predicted = Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops)
     return _trace(
-        source, encoded, request, predicted, maps, index, score=first.score,
+        source, encoded, request, predicted, request.forced.pieces, maps, index, score=first.score,
         complete=first.complete, forced_end=first.forced_end, search=record, n_forced=n_forced,
         **along,
     )  # fmt: skip
@@ -146,30 +149,31 @@ def trace_search(
 
 def trace_targets(
     execution: Execution, sources: Sequence[Source], encoded: Encoded, targets:
-    Sequence[Sequence[int]], request: SearchRequest, begin: Begin | None = None,
+    Sequence[Target], request: SearchRequest, begin: Begin | None = None,
 ) -> Iterator[Trace]:  # fmt: skip
     """Yield traces with teacher forcing: one pass over targets, shifted right (section 3.1).
 
     Args:
         encoded: the sources, with attention if the request has maps.
-        targets: [B][T] ids ending in `</s>`.
+        targets: B translations of T tokens, ending in `</s>`.
         begin: called before each layer.
     """
     settings = request.settings
-    rows = ([settings.bos_id, *target[:-1]] for target in targets)
+    rows = ([settings.bos_id, *target.ids[:-1]] for target in targets)
     tgt_in = padded(rows, request.reader.config.pad_id, encoded.memory.device)
     decoded, logits = execution.read(tgt_in, encoded, begin, need_weights=request.maps)
     for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        n, m, maps = len(target), len(source.ids), dict[AttentionKind, Floats]()
+        n, m, maps = len(target.ids), len(source.ids), dict[AttentionKind, Floats]()
         if decoded.self_attention is not None and decoded.cross_attention is not None:
             maps["decoder_self"] = to_array(decoded.self_attention[:, index, :, :n, :n])
             maps["cross"] = to_array(decoded.cross_attention[:, index, :, :n, :m])
         log_probs = normalised(logits[index, :n], settings.excluded)
-        predicted = predictions(log_probs, target, settings.top_k)
+        predicted = predictions(log_probs, target.ids, settings.top_k)
         score = predicted.log_prob() / settings.penalty(n)
         yield _trace(
-            source, encoded, request, predicted, maps, index, score=score, forced=True, n_forced=n
-        )
+            source, encoded, request, predicted, target.pieces, maps, index, score=score,
+            forced=True, n_forced=n,
+        )  # fmt: skip
 
 
 def padded(rows: Iterable[Sequence[int]], pad_id: int, device: torch.device) -> Tensor:
@@ -178,8 +182,8 @@ def padded(rows: Iterable[Sequence[int]], pad_id: int, device: torch.device) -> 
 
 
 def _trace(
-    source: Source, encoded: Encoded, request: SearchRequest, predicted: Predictions, maps:
-    dict[AttentionKind, Floats], index: int, **rest: Any,
+    source: Source, encoded: Encoded, request: SearchRequest, predicted: Predictions, written:
+    tuple[str, ...], maps: dict[AttentionKind, Floats], index: int, **rest: Any,
 ) -> Trace:  # fmt: skip
     n_source, tokenizer = len(source.ids), request.reader.tokenizer.target
     if encoded.attention is not None:
@@ -189,6 +193,7 @@ def _trace(
         maps,
         (tokenizer.bos_id, *predicted.ids[:-1]),
         predicted,
+        (*tokenizer.shown((tokenizer.bos_id,)), *written),
         source=source.text,
         src_tokens=source.pieces,
         src_ids=source.ids,

@@ -18,7 +18,7 @@ from transformer.hooks import Chain, Complete, HeadGates, Hook, Hooks, Name, Rec
 from transformer.kernels import causal_mask
 from transformer.trace.building import to_array
 from transformer.trace.records import HeadStages, Trace, Weighing
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, literals
 
 
 class BlockValues(NamedTuple):
@@ -51,6 +51,7 @@ class Inspectable(Protocol):
         """Return relative-position terms of scores, [1, H, queries, keys]."""
 
 
+@literals
 def inspect_head(
     model: Inspectable, trace: Trace, kind: AttentionKind, layer: int, head: int, query: int, *,
     gates: HeadGates | None = None,

@@ -24,7 +24,7 @@ from transformer.positions import (
     sinusoidal,
 )
 from transformer.trace.building import to_array
-from transformer.types import Floats
+from transformer.types import Floats, literals
 
 TextSide = Literal["source", "translation"]
 
@@ -38,6 +38,7 @@ class StackInput:
     scale: float  # sqrt(d_model), or 1 for a model without scaling
 
 
+@literals
 def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> StackInput:
     """Return content and positions of the encoder ("source") or decoder ("translation") input."""
     source = side == "source"
@@ -70,6 +71,7 @@ def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Fl
     return table
 
 
+@literals
 def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
     """Return the names of dimensions, [d_model]: "sin of pair 0", ..."""
     names = [""] * d_model
@@ -103,6 +105,7 @@ class Shift:
     positions_checked: int
 
 
+@literals
 def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) -> Shift:
     """Check PE(pos + k) = M_k PE(pos) at `pos`, and with the same M_k at positions 0 .. n - 1.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.search.records import SearchRecord, Translation
+from transformer.text.marks import unmarked
 from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind
 
 
@@ -68,7 +69,7 @@ class Trace:
         return Translation(
             self.text, self.predicted_tokens[:n], self.predicted_ids[:n], self.score,
             tuple(self.log_probs.tolist()), self.complete,
-            tuple(self.src_tokens[at] for at in self.src_unknown),
+            unmarked(self.src_tokens[at] for at in self.src_unknown),
         )  # fmt: skip
 
     def attention(self, kind: AttentionKind) -> Floats:

@@ -21,7 +21,7 @@ from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.trace.inspection import check_place, record_block
 from transformer.trace.records import LogitSplit, Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, literals
 
 
 def why_not(config: ModelConfig) -> str | None:
@@ -40,6 +40,7 @@ def why_not(config: ModelConfig) -> str | None:
     return None
 
 
+@literals
 def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: int) -> LogitSplit:
     """Split the layer-1 logits of one head over a trace's tokens.
 

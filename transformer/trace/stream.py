@@ -29,7 +29,7 @@ from transformer.trace.records import (
     Stream,
     Trace,
 )
-from transformer.types import ATTENTION_KINDS, Floats
+from transformer.types import ATTENTION_KINDS, Floats, literals
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
@@ -96,6 +96,7 @@ def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]
     return states
 
 
+@literals
 def read_feed_forward(
     model: Transformer, pieces: Tokenizer, stream: Stream, stack: StackName, layer: int, position:
     int, *, n_neurons: int = 10, n_tokens: int = 8,

@@ -126,13 +126,16 @@ class AttentionSettings(Choice):
     find: Param[str] = Param("find", url_state.text(60), PATTERNS[0])
     find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
     source_word: Param[int | None] = Param(
-        "source_word", url_state.whole(1, 99_999), None, of="source"
+        "source_word", url_state.whole(1, 99_999), None, of="tokens"
     )
 
     @classmethod
     def enter(cls, trace: Trace) -> None:
-        """Forget tokens selected in another sentence, unless a link has just set them."""
-        url_state.settle(tokens=(trace.src_tokens, trace.tgt_tokens), source=trace.src_tokens)
+        """Forget tokens selected in another sentence, unless a link has just set them.
+
+        Edits and moments of training change the translation of a sentence, and keep the tokens.
+        """
+        url_state.settle(tokens=trace.src_tokens)
 
 
 def ensure_kind(trace: Trace) -> None:

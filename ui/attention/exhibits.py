@@ -14,13 +14,14 @@ from figures.labels import count
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, How, kept_lines
 from transformer.measures.registered import MEASURES, is_built_in
-from transformer.measures.words import WORD_RULE
-from transformer.search.inputs import checked_whole
+from transformer.measures.words import WORD_RULE, Units
+from transformer.search.inputs import checked_number
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.maps import (
     NAMES,
     AttentionChoice,
+    Display,
     Maps,
     dimmed_columns,
     drawing_of,
@@ -55,7 +56,7 @@ def _lines_name(choice: AttentionChoice) -> str:
 
 def attention(
     trace: Trace, kind: AttentionKind = "cross", layer: int | None = None, head: int | None = None,
-    *, display: str = "matrix", units: str = "tokens", how: How = "mean", dim: bool = False,
+    *, display: Display = "matrix", units: Units = "tokens", how: How = "mean", dim: bool = False,
     chosen: bool = False, heads: tuple[Head, ...] = (), mass: float = 0.75, pin: Pin | None = None,
     queries: tuple[int, ...] = (), keys: tuple[int, ...] = (),
 ) -> Exhibit:  # fmt: skip
@@ -72,16 +73,11 @@ def attention(
         pin: marked token, ("query", position) or ("key", position).
         queries, keys: positions whose weight is summed for every head.
 
-    Raises: `InputError` for a kind, layer or head that the trace does not have.
+    Raises: `InputError` for a bad mass, or lines of no heads.
     """
-    if kind not in (kinds := kinds_of(trace)):
-        raise InputError(f"{kind!r} is none of the trace's kinds of attention: {', '.join(kinds)}")
-    n_layers, n_heads = trace.attention(kind).shape[:2]
-    for layer_at, head_at in ((layer, head), *heads):
-        if layer_at is not None:
-            checked_whole("layer", layer_at, n_layers - 1, 0)
-        if head_at is not None:
-            checked_whole("head", head_at, n_heads - 1, 0)
+    checked_number("mass", mass, 1)
+    if display == "heads" and not heads:
+        raise InputError("display 'heads' draws no heads; choose some, such as heads=((0, 1),)")
     cell = (layer, head)
     return _exhibit(trace, AttentionChoice(
         kind, display, units, how, dim, cell, chosen, heads, mass, pin, queries, keys
@@ -89,7 +85,7 @@ def attention(
 
 
 def found_heads(
-    trace: Trace, find: str = "previous", kind: AttentionKind = "cross", *, units: str = "tokens",
+    trace: Trace, find: str = "previous", kind: AttentionKind = "cross", *, units: Units = "tokens",
     queries: tuple[int, ...] = (), keys: tuple[int, ...] = (),
 ) -> Exhibit:  # fmt: skip
     """Return every head's share of a pattern, or its value of a measure, as a figure.
@@ -101,8 +97,6 @@ def found_heads(
 
     Raises: `InputError` for an unknown name, a pattern that no row has, or a measure that fails.
     """
-    if kind not in (kinds := kinds_of(trace)):
-        raise InputError(f"{kind!r} is none of the trace's kinds of attention: {', '.join(kinds)}")
     maps = maps_of(trace, kind, units)
     values = values_of(maps, kind, find, queries, keys)
     if values is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,7 +43,8 @@ from ui.components.grid import Cell, Sheet, Tab, grid_sheet
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin, drawing
 
-DISPLAYS = ("grid", "heads", "matrix")
+Display = Literal["grid", "heads", "matrix"]
+DISPLAYS: tuple[Display, ...] = get_args(Display)
 
 _BITS: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = WeakKeyDictionary()
 

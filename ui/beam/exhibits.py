@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from transformer.measures.beam import (
 )
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
-from transformer.measures.words import group_labels, merge, predicted_words, word_groups
+from transformer.measures.words import Units, group_labels, merge, predicted_words, word_groups
 from transformer.search.records import SearchRecord
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -27,8 +28,9 @@ from ui.components.lens import Map
 from ui.components.tree import TreeChoice, branch_components, tree_component
 from ui.export.programs import facts_of
 
+Look = Literal["cross", "decoder_self"]
 #: Maps of a search by kind.
-LOOKS = {"cross": KIND_NAMES["cross"], "decoder_self": KIND_NAMES["decoder_self"]}
+LOOKS: dict[str, str] = {"cross": KIND_NAMES["cross"], "decoder_self": KIND_NAMES["decoder_self"]}
 
 _KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
 _ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}
@@ -55,6 +57,9 @@ def search_tree(
         dropped: draw all candidates that left the beam.
     """
     tree = beam_tree(trace)
+    for marked in (a, b):
+        if marked is not None:
+            tree.node(marked)
     shown = [
         node for node in tree.nodes if dropped or node.fate != "dropped" or node.index in (a, b)
     ]
@@ -116,7 +121,7 @@ def branches_stem(look: str, cell: Cell) -> str:
 
 def search_node(
     trace: Trace, node: int, layer: int | None = None, head: int | None = None, *,
-    units: str = "tokens",
+    units: Units = "tokens",
 ) -> Exhibit:  # fmt: skip
     """Return the attention of one prediction of a search as a figure.
 
@@ -146,7 +151,7 @@ def search_node(
 
 def search_branches(
     trace: Trace, a: int, b: int, kind: str = "cross", layer: int | None = None,
-    head: int | None = None, *, units: str = "tokens",
+    head: int | None = None, *, units: Units = "tokens",
 ) -> Exhibit:  # fmt: skip
     """Return two branches of a search as a figure: running log p, score and maps.
 

@@ -207,21 +207,21 @@ def _difference(both: Both) -> None:
         _say_unpaired(both)
         _matrices(both)
         return
-    shown = difference_map(*both.maps, both.choices)
+    difference = difference_map(*both.maps, both.choices)
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
-        st.markdown(f"**{plain(shown.name)}**")
-        show(shown.lens(_TALL + 40), key="compare_difference")
+        st.markdown(f"**{plain(difference.name)}**")
+        show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in _difference_words(both, shown):
+        for line in _difference_words(both, difference):
             st.markdown(line)
         for note in (both.fit.why, changed_places(*both.maps)):
             if note:
                 st.caption(note)
 
 
-def _difference_words(both: Both, shown: Map) -> list[str]:
-    if not shown.weights.any():
+def _difference_words(both: Both, difference: Map) -> list[str]:
+    if not difference.weights.any():
         return ["**All weights are equal on both sides.**"]
     one, other = (
         shown_map(maps, choice).weights
@@ -233,7 +233,7 @@ def _difference_words(both: Both, shown: Map) -> list[str]:
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
         f"The largest difference is at query {row + 1} "
-        f"{code(plain_token(shown.query_tokens[row]))}: {apart[row]:.3f} bits.",
+        f"{code(plain_token(difference.query_tokens[row]))}: {apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(
@@ -248,9 +248,9 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        shown = grid_component(get_sheet(side.view, choice), choice.cell, cell_width=56)
+        component = grid_component(get_sheet(side.view, choice), choice.cell, cell_width=56)
         show(
-            shown, key=side.key("compare_grid"),
+            component, key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
         )  # fmt: skip
 
@@ -271,7 +271,7 @@ def _differences(both: Both) -> None:
         st.caption(EVENNESS_RULE)
         return
     choices = joined_choices(both.maps, both.choices)
-    shown, first = difference_map(*both.maps, choices), both.choices[0]
+    difference, first = difference_map(*both.maps, choices), both.choices[0]
     key = (
         "differences", tuple(view.request for view in both.pair.setup.views),
         first.kind, first.units, first.how, first.dim,
@@ -284,12 +284,12 @@ def _differences(both: Both) -> None:
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
         sheet = once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None))))
-        every = grid_component(sheet, choices[0].cell, cell_width=76)
-        show(every, key="compare_differences", on_choose=take)
+        heads = grid_component(sheet, choices[0].cell, cell_width=76)
+        show(heads, key="compare_differences", on_choose=take)
     with lens.container():
-        st.markdown(f"**{plain(shown.name)}**")
-        show(shown.lens(400), key="compare_difference")
-        for line in _difference_words(replace(both, choices=choices), shown)[:2]:
+        st.markdown(f"**{plain(difference.name)}**")
+        show(difference.lens(400), key="compare_difference")
+        for line in _difference_words(replace(both, choices=choices), difference)[:2]:
             st.markdown(line)
     for note in (without_partner(*both.maps), both.fit.why, changed_places(*both.maps)):
         if note:

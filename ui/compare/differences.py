@@ -12,6 +12,7 @@ import streamlit as st
 from figures.exhibit import Exhibit, Panel
 from figures.labels import code, plain
 from transformer.measures.words import group_labels, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.position_vectors import trained_positions
 from transformer.types import Floats
 from ui.compare.exhibits import difference_exhibit
@@ -80,7 +81,7 @@ def _words(reading: Reading) -> dict[str, tuple[str, ...]]:
     pieces = [piece for at, piece in enumerate(reading.pieces) if at not in reading.special]
     groups = word_groups(pieces)
     words: dict[str, tuple[str, ...]] = {}
-    for label, group in zip(group_labels(pieces, groups), groups, strict=True):
+    for label, group in zip(group_labels(unmarked(pieces), groups), groups, strict=True):
         words.setdefault(label, tuple(pieces[at] for at in group))
     return words
 

@@ -17,7 +17,7 @@ from transformer.errors import InputError
 from transformer.measures.compare import HeadPair, Matching, head_agreements, match, total_log_prob
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.measures.heads import How
-from transformer.measures.words import WORD_RULE
+from transformer.measures.words import WORD_RULE, Units
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind, Reals
@@ -39,7 +39,7 @@ class Compared:
     sources: tuple[Source, Source]  # sources of both traces
 
     def figure(
-        self, made: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
+        self, exhibit: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
     ) -> Exhibit:
         """Return a figure with a caption that describes A and B, and with its program.
 
@@ -51,8 +51,8 @@ class Compared:
         traced = "a" in signature(function).parameters
         program = of_two(self.sources, ("a", "b"), between, traced=traced)
         return replace(
-            made, caption=f"{self.about} {made.caption}",
-            snippet=program + call(made, function, choice),
+            exhibit, caption=f"{self.about} {exhibit.caption}",
+            snippet=program + call(exhibit, function, choice),
         )  # fmt: skip
 
     def of(self, function: Callable[..., Exhibit], traces: Traces, **choice: Any) -> Exhibit:
@@ -115,7 +115,7 @@ def difference_exhibit(both: Exhibit, panel: Panel, array: str, *views: Offline)
 
 def attention_differences(
     a: Trace, b: Trace, kind: AttentionKind = "cross", layer: int | None = None,
-    head: int | None = None, *, units: str = "tokens", how: How = "mean", dim: bool = False,
+    head: int | None = None, *, units: Units = "tokens", how: How = "mean", dim: bool = False,
 ) -> Exhibit:  # fmt: skip
     """Return A - B for all heads in both traces, as a figure.
 
@@ -150,7 +150,7 @@ def attention_differences(
 
 
 def attention_evenness(
-    a: Trace, b: Trace, kind: AttentionKind = "cross", *, units: str = "tokens"
+    a: Trace, b: Trace, kind: AttentionKind = "cross", *, units: Units = "tokens"
 ) -> Exhibit:
     """Return the evenness of each head in both traces, as a figure."""
     choice = AttentionChoice(kind, "grid", units)

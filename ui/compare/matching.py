@@ -101,34 +101,34 @@ def _draw(pair: Pair) -> Download | None:
     if setup.pairing == "sentences":
         st.info("Matching requires two models. Choose “Two models” above.", icon=":material/info:")
         return None
-    found = _get_matching(setup, both.kind)
-    if found is None:
+    result = _get_matching(setup, both.kind)
+    if result is None:
         return None
-    chosen = _chosen_pair(both, found)
+    chosen = _chosen_pair(both, result)
     table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
-        text = f"**{len(found.pairs)} pairs of heads, mean similarity {found.mean:.2f}**"
-        if found.in_place is not None:
-            text += f"; heads in the same place: {found.in_place:.2f}."
+        text = f"**{len(result.pairs)} pairs of heads, mean similarity {result.mean:.2f}**"
+        if result.in_place is not None:
+            text += f"; heads in the same place: {result.in_place:.2f}."
         st.markdown(text)
-        matches = likeness(found, both.kind, setup.names).component(chosen)
-        show(matches, key="compare_match", on_choose=lambda pair: _choose_pair(pair, found))
+        matches = likeness(result, both.kind, setup.names).component(chosen)
+        show(matches, key="compare_match", on_choose=lambda pair: _choose_pair(pair, result))
     with maps.container():
-        _pair_box(found, chosen)
+        _pair_box(result, chosen)
         choices = [
             replace(choice, cell=divmod(at, shape[1]))
-            for choice, at, shape in zip(both.choices, chosen, found.shapes, strict=True)
+            for choice, at, shape in zip(both.choices, chosen, result.shapes, strict=True)
         ]
         of_pair = replace(both, choices=(choices[0], choices[1]))
         pair.rows(lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380))
     left_out = (
-        f" {found.left_out} more were left out, because the two models have different words."
-        if found.left_out else ""
+        f" {result.left_out} more were left out, because the two models have different words."
+        if result.left_out else ""
     )  # fmt: skip
     st.caption(
-        f"{SIMILARITY_RULE} Over whole words of {count(found.sentences, 'example sentence')}, with "
-        "equal weight for each row; B follows A's greedy translations. The matching maximises the "
-        f"sum of similarities.{left_out}"
+        f"{SIMILARITY_RULE} Over whole words of {count(result.sentences, 'example sentence')}, "
+        "with equal weight for each row; B follows A's greedy translations. The matching has the "
+        f"largest sum of similarities.{left_out}"
     )
     name = file_stem("heads matched", KIND_NAMES[both.kind])
     return Download(partial(_figure, setup, both.kind, chosen), name)
@@ -147,36 +147,36 @@ def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
     )  # fmt: skip
 
 
-def _chosen_pair(both: Both, found: Matching) -> HeadPair:
+def _chosen_pair(both: Both, result: Matching) -> HeadPair:
     at = [
         cell[0] * shape[1] + cell[1] if cell[0] is not None and cell[1] is not None else None
-        for cell, shape in zip((side.cell for side in both.choices), found.shapes, strict=True)
+        for cell, shape in zip((side.cell for side in both.choices), result.shapes, strict=True)
     ]
     if at[0] is not None and at[1] is not None and url_state.get(OTHER_LAYER) != "same":
         return at[0], at[1]
-    best = max(found.pairs, key=lambda pair: found.values[pair])
-    return next((pair for pair in found.pairs if pair[0] == at[0]), best)
+    best = max(result.pairs, key=lambda pair: result.values[pair])
+    return next((pair for pair in result.pairs if pair[0] == at[0]), best)
 
 
-def _choose_pair(pair: HeadPair, found: Matching) -> None:
-    one, other = (divmod(at, shape[1]) for at, shape in zip(pair, found.shapes, strict=True))
+def _choose_pair(pair: HeadPair, result: Matching) -> None:
+    one, other = (divmod(at, shape[1]) for at, shape in zip(pair, result.shapes, strict=True))
     choose((LAYER, HEAD), one)
     choose((OTHER_LAYER, OTHER_HEAD), other)
 
 
-def _pair_box(found: Matching, pair: HeadPair) -> None:
+def _pair_box(result: Matching, pair: HeadPair) -> None:
     """Draw a box of pairs, most similar first, for the keyboard and for small screens."""
-    ordered = sorted(found.pairs, key=lambda listed: -found.values[listed])
+    ordered = sorted(result.pairs, key=lambda listed: -result.values[listed])
 
     def named(listed: HeadPair) -> str:
-        one, other = (head_name(at, shape) for at, shape in zip(listed, found.shapes, strict=True))
+        one, other = (head_name(at, shape) for at, shape in zip(listed, result.shapes, strict=True))
         matched = "" if listed in ordered else ", not matched"
-        return f"A {one} and B {other}: {found.values[listed]:.3f}{matched}"
+        return f"A {one} and B {other}: {result.values[listed]:.3f}{matched}"
 
     st.selectbox(
         "Pair of heads, most similar first", ordered if pair in ordered else [pair, *ordered],
         format_func=named, label_visibility="collapsed",
-        **filled("compare_pair_box", pair, lambda listed: _choose_pair(listed, found)),
+        **filled("compare_pair_box", pair, lambda listed: _choose_pair(listed, result)),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from figures.compare import LETTERS
 from figures.labels import ARROW, code, count, show_token
 from transformer.measures.compare import not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
@@ -70,7 +71,7 @@ def labels(trace: Trace, side: str, units: str) -> tuple[str, ...]:
     if units == "tokens":
         return tokens
     special = trace.src_special if source else trace.tgt_special
-    return group_labels(tokens, word_groups(tokens, special))
+    return group_labels(unmarked(tokens), word_groups(tokens, special))
 
 
 def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 from figures.labels import code, plain, shorten, signed
 from transformer.measures.compare import not_shared, parting, total_log_prob
 from transformer.measures.words import Groups, group_labels, word_groups
+from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow
 from ui.components.mount import show
@@ -19,7 +20,7 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
-from ui.core.widgets import bound
+from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.steering import draw_why_link
@@ -51,8 +52,8 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
         token for at, token in enumerate(trace.src_tokens) if at not in trace.src_special
     )
     if unit == "word":
-        source = group_labels(source, word_groups(source))
-    words = group_labels(written, groups)
+        source = group_labels(unmarked(source), word_groups(source))
+    words = group_labels(unmarked(written), groups)
     return Text(words, log_probs, groups, total, len(predicted), unit, source)
 
 
@@ -170,7 +171,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     st.markdown(f"{side.lead}{_name(setup, side)}")
     if setup.by_place:
         _draw_source(side, text, other, one_line=False)
-    st.text(headline(trace) or "(empty)")
+    draw_text(headline(trace) or "(empty)", side.view.spoken[1])
     _draw_cut(trace)
     if not trace.predicted_tokens:
         st.caption("This model is an encoder and writes nothing.")

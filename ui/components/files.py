@@ -18,7 +18,7 @@ COMPONENTS = tuple(sorted(path.stem for path in _BUNDLES.glob("*.js")))
 
 def element(name: str) -> str:
     """Return the HTML element of a component."""
-    return f'<div class="{name} component"></div>'
+    return f'<div class="{name} component" translate="no"></div>'
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Any
 
 from transformer.checkpoint.folder import kind_of
 from transformer.models.catalogue import Entry
+from transformer.text.marks import unmarked
 from transformer.training.corpus import TREE
 from ui.core.languages import name_of
 
@@ -54,7 +55,7 @@ class Example:
 
     def watched(self, tokens: Sequence[str]) -> list[int]:
         """Return the positions of the word to watch."""
-        words = enumerate(token.lstrip("▁").lower() for token in tokens)
+        words = enumerate(token.lstrip("▁").lower() for token in unmarked(tokens))
         return [position for position, word in words if word == self.watch != ""]
 
 

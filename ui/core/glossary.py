@@ -14,6 +14,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from urllib.parse import quote
 
+from transformer.text.marks import UNKNOWN, is_unknown
+
 
 @dataclass(frozen=True)
 class Term:
@@ -126,10 +128,11 @@ def linked(text: str, *words: str) -> str:
 
 
 def word_start(tokens: Iterable[str]) -> str:
-    """Return a sentence that explains the word-start mark, or "" if no token has it."""
-    if not any("▁" in token for token in tokens):
-        return ""
-    return linked("`_` marks the start of a word.", "`_`")
+    """Return sentences that explain the marks of word starts and unknown text, if there are any."""
+    tokens = [*tokens]
+    start = linked("`_` marks the start of a word.", "`_`") if "▁" in "".join(tokens) else ""
+    unknown = f"`{UNKNOWN}` marks text outside the vocabulary." * any(map(is_unknown, tokens))
+    return f"{start} {unknown}".strip()
 
 
 def search_terms(query: str, entries: Sequence[Term] = TERMS) -> Sequence[Term]:

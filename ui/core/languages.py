@@ -19,8 +19,9 @@ from transformer.text.tokenizer import clean
 #: No tag: the model reads the sentence as typed.
 NO_TAG = "none"
 
+#: Shortest code and name.
 _BY_CODE = {
-    code: name
+    code: (codes.partition(" ")[0], name)
     for codes, _, name in (
         line.partition("\t")
         for line in Path(__file__).with_name("language_names.tsv").read_text("utf-8").splitlines()
@@ -76,8 +77,16 @@ def nearest_code(codes: Sequence[str], language: str) -> str:
 
 def name_of(code: str) -> str:
     """Return the language name, or the code if it is unknown."""
-    base = re.split(r"[_\-@]", code, maxsplit=1)[0].lower()
-    return _BY_CODE.get(base, code)
+    return _BY_CODE.get(_base(code), ("", code))[1]
+
+
+def tag_of(code: str) -> str:
+    """Return the code for `lang` attributes, `de` for `deu_Latn`, or "" if it is unknown."""
+    return _BY_CODE.get(_base(code), ("", ""))[0]
+
+
+def _base(code: str) -> str:
+    return re.split(r"[_\-@]", code, maxsplit=1)[0].lower()
 
 
 def label_of(code: str) -> str:

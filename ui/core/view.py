@@ -18,8 +18,8 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.examples import Examples, examples_for, title_of
-from ui.core.languages import Languages
+from ui.core.examples import Examples, examples_for, languages_of_training, title_of
+from ui.core.languages import Languages, nearest_code, tag_of, typed_tag
 from ui.core.url_state import Param
 
 #: Input box limit; models have their own limits in tokens.
@@ -36,9 +36,11 @@ DEVICE: Param[str] = Param("device", str, "")
 SENTENCE: Param[str] = Param("sentence", url_state.text(MAX_CHARACTERS), "")
 SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
 TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
+#: A task whose prefix is put before the sentence, "" for none.
+TASK: Param[str] = Param("task", url_state.text(200), "")
 
 
-#: Largest values on offer; the search accepts more.
+#: Largest values on offer, and the negative of the exponent; the search accepts more.
 MAX_BEAM, MAX_ALPHA = 10, 2.0
 
 
@@ -47,7 +49,9 @@ class SearchChoice(Choice):
     """Search settings; the paper's by default, see `ui.frame.decoding` for a checkpoint's own."""
 
     beam: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
-    alpha: Param[float] = Param("alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha)
+    alpha: Param[float] = Param(
+        "alpha", url_state.number(-MAX_ALPHA, MAX_ALPHA), PAPER_DECODING.alpha
+    )
     sample: Param[bool] = url_state.switch("sample")
     temperature: Param[float] = Param("temperature", url_state.number(0.05, 3), 1.0)
     top_k: Param[int] = Param("top_k", url_state.whole(0, 100), 0)
@@ -72,7 +76,7 @@ class Request:
 
     model: ModelRef
     device: str
-    sentence: str  # as the model reads it, with a language tag if there is one
+    sentence: str  # as the model reads it, with a language tag or prefix if chosen
     #: beam_size, alpha: search settings; defaults where they have no effect
     beam_size: int
     alpha: float
@@ -121,6 +125,7 @@ class View:
     src_lang: str = ""
     tgt_lang: str = ""
     languages: Languages = field(default_factory=Languages)  # of the model
+    task: str = ""  # key in the entry's `prefixes`; another model may lack it
 
     @property
     def checkpoint(self) -> str:
@@ -152,6 +157,25 @@ class View:
         """Example sentences for the model."""
         return examples_for(self.checkpoint, self.entry.metrics)
 
+    @property
+    def spoken(self) -> tuple[str, str]:
+        """Languages of sentence and translation for `lang` attributes, "" if unknown."""
+        model, stack = self.languages, self.entry.stack
+        reads, writes = languages_of_training(self.entry.whole, self.entry.metrics)
+        if self.examples.kind == "letters":
+            reads = writes = ""
+        if stack and stack.task != "translate":
+            writes = reads
+        reads = model.source or reads
+        writes = model.target or writes
+        if self.src_lang:
+            reads = nearest_code(model.sources, self.src_lang) or reads
+        if self.tgt_lang:
+            writes = nearest_code(model.targets, self.tgt_lang) or writes
+        if model.tagged:
+            writes = typed_tag(self.sentence).strip("><") or writes
+        return tag_of(reads), tag_of(writes)
+
     @cached_property
     def request(self) -> Request:
         """The request to the model, and the cache key of all its results."""
@@ -165,6 +189,8 @@ class View:
             sentence, src_lang, tgt_lang = self.languages.resolve(
                 self.sentence, self.src_lang, self.tgt_lang
             )
+        if self.task in self.entry.prefixes:
+            sentence = self.entry.prefixed(sentence, self.task)
         return Request(
             model=self.entry.ref,
             device=self.device,

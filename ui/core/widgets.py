@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -181,6 +182,17 @@ def draw_hint(name: str) -> None:
     for pointer, text in HINTS[name].items():
         with st.container(key=f"by_{pointer}_hint"):
             st.markdown(text)
+
+
+def draw_text(text: str, language: str, new: str = "") -> None:
+    """Show a model's text literally; browsers do not translate it.
+
+    Args:
+        language: for the `lang` attribute, see `View.spoken`.
+        new: what follows, in bold.
+    """
+    bold = f"<b>{escape(new)}</b>" if new else ""
+    st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
 
 
 def draw_explanation(explanation: Explanation, *more: str) -> None:

@@ -13,6 +13,7 @@ from figures.labels import numbered, row_labels
 from transformer.measures.heads import Head
 from transformer.measures.words import source_block
 from transformer.models.one_stack.tracer import Guesses, StackModel
+from transformer.search.inputs import checked_whole
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -27,13 +28,23 @@ def opened(sentence: str) -> str:
     return sentence.rstrip(" .!?…") or sentence
 
 
-def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
-    """Return a causal trace's predictions for each token after the first, as guesses."""
+#: In place of the token after a text, which nobody wrote.
+NEXT = "…"
+
+
+def next_tokens(trace: Trace, new_tokens: int) -> tuple[Guesses, ...]:
+    """Return a causal trace's predictions for each token after the first, as guesses.
+
+    Without new tokens, the last place is the one after the text, without a probability.
+    """
     places = zip(
         trace.predicted_tokens, trace.top_tokens, trace.top_log_probs, trace.log_probs, strict=True
     )
+    written = len(trace.predicted_tokens) if new_tokens else trace.n_forced
     return tuple(
         Guesses(place, token, tokens, log_probs, float(log_prob))
+        if place <= written
+        else Guesses(place, NEXT, tokens, log_probs, None)
         for place, (token, tokens, log_probs, log_prob) in enumerate(places, start=1)
     )
 
@@ -47,7 +58,7 @@ def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: 
     """
     causal = bool(trace.tgt_tokens)
     if causal:
-        guesses = next_tokens(continued(model, trace, new_tokens, seed))
+        guesses = next_tokens(continued(model, trace, new_tokens, seed), new_tokens)
     else:
         guesses = model.guesses(trace, TOP)
     probabilities = probabilities_of(guesses)
@@ -95,6 +106,9 @@ def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...],
 
     For a single-stack model, these are the source columns of its map.
     """
+    maps = trace.cross if trace.cross.size else trace.decoder_self
+    checked_whole("layer", layer, len(maps) - 1, 0)
+    checked_whole("head", head, maps.shape[1] - 1, 0)
     if trace.cross.size:
         rows = row_labels(trace.tgt_tokens, trace.predicted_tokens)
         return trace.cross[layer, head], rows, trace.src_tokens

@@ -21,7 +21,7 @@ from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
-from ui.core.widgets import choose_one, numbered, sets
+from ui.core.widgets import choose_one, draw_text, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
 from ui.family import exhibits
 from ui.family.choice import (
@@ -103,7 +103,7 @@ def _draw_continued(view: View) -> None:
         "continued", (n, seed), lambda model, trace: exhibits.continued(model, trace, n, seed)
     )
     trace = computed(view, continuation)
-    guesses = exhibits.next_tokens(trace)
+    guesses = exhibits.next_tokens(trace, n)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "This model sees only earlier tokens. The bars show how probable each token was, given the "
@@ -132,10 +132,10 @@ def _draw_continued(view: View) -> None:
             "".join(tokens).replace("\u2581", " ")
             for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
         )
-        ends = " The model ended the sentence." if trace.complete else ""
         space = " " if written.startswith(" ") else ""
-        text = written.strip()
-        st.markdown(plain(typed.strip()) + space + (f"**{plain(text)}**" if text else "") + ends)
+        draw_text(typed.strip() + space, view.spoken[1], written.strip())
+        if trace.complete:
+            st.caption("The model ended the sentence.")
     _draw_guesses(guesses)
 
 
@@ -149,7 +149,7 @@ def _draw_guesses(guesses: Sequence[Guesses]) -> None:
         right = left
     else:
         alt = ", ".join(
-            f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{value:.0%}'}"
+            f"{plain_token(token)} {'not written' if np.isnan(value) else f'{value:.0%}'}"
             for token, value in zip(tokens, odds, strict=True)
         )
         left.markdown("**How probable each token was**")
@@ -300,7 +300,7 @@ def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
     if view.examples.find(view.sentence) is not None:
         st.caption("Both models were trained on photo captions, so they read this caption:")
         with st.container(key="source"):
-            st.text(example)
+            draw_text(example, two.spoken[0])
         return replace(two, sentence=example), replace(one, sentence=example)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("Trained on photo captions; expect errors on other text.", width="content")
@@ -337,6 +337,6 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     where = f"{kind}: layer {layer + 1}, head {head + 1}"
     picture = Map(weights, rows, columns, where, "translation", "source")
     draw_map(picture, f"family_{name}", max_height=370, height=370)
-    st.markdown(f"“{plain(trace.text)}”")
+    draw_text(f"“{trace.text}”", view.spoken[1])
     st.caption("".join(f"{note}. " for note in notes))
     return layer, head

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
-from figures.labels import plain
+from figures.labels import one_stop, plain
 from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.url_state import Param
@@ -80,7 +80,7 @@ class Setup:
         else:
             texts = f"A reads “{self.left.sentence}”, B reads “{self.right.sentence}”"
             what = f"{texts}; model: {self.left.title}."
-        return f"{what} B follows A's translation." if self.follow else what
+        return one_stop(what) + " B follows A's translation." * self.follow
 
     def following(self, text: str) -> Setup:
         """Return this setup with B following a text."""

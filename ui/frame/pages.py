@@ -15,8 +15,8 @@ from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
 from ui.core.url_state import Param
-from ui.core.view import View, current_entries
-from ui.core.widgets import draw_explanation, filled
+from ui.core.view import CHECKPOINT, View, current_entries
+from ui.core.widgets import draw_explanation, draw_text, filled
 from ui.frame.page import (
     DOORS,
     Entry,
@@ -34,6 +34,9 @@ from ui.platform.session import StreamlitPage
 from ui.work.desk import get_tracer
 
 _LOGO = Path(__file__).parent / "logo"
+
+#: Session key: the toy's name, and the model that it replaced.
+_BEFORE_TOY = "headlight_before_toy"
 
 
 def why_not(view: View, page: Page) -> str | None:
@@ -80,7 +83,11 @@ def menu(on: Page) -> dict[str, StreamlitPage]:
         (on if door == opened else next(iter(entries_of(door).values()))[0]).path: door
         for door in DOORS
     }
-    return {page.path: copy(streamlit_page(page, doors.get(page.path, ""))) for page in all_pages()}
+    last = len(DOORS)
+    ordered = sorted(
+        all_pages(), key=lambda page: DOORS.index(doors[page.path]) if page.path in doors else last
+    )
+    return {page.path: copy(streamlit_page(page, doors.get(page.path, ""))) for page in ordered}
 
 
 def place_of(on: Page) -> tuple[str, str, Entry | None]:
@@ -101,6 +108,7 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
 def draw_door(on: Page, view: View) -> None:
     """Draw the entries of the current door, the explanation, and on phones the sentence."""
     door, here, entry = place_of(on)
+    _draw_undo(view)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
         if door:
 
@@ -123,11 +131,22 @@ def draw_door(on: Page, view: View) -> None:
                 draw_explanation(explanation, *on.notes())
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
-            st.text(view.sentence)
+            draw_text(view.sentence, view.spoken[0])
+
+
+def _draw_undo(view: View) -> None:
+    """Offer the model that the toy replaced, with its sentence."""
+    toy, before = st.session_state.get(_BEFORE_TOY, ("", ""))
+    if before and toy == view.checkpoint != before:
+        st.sidebar.button(
+            "Undo: back to the model before", icon=":material/undo:", type="tertiary",
+            key="undo_toy", on_click=use_checkpoint, args=(before,),
+        )  # fmt: skip
 
 
 def _draw_toy() -> None:
     def take(name: str) -> None:
+        st.session_state[_BEFORE_TOY] = name, url_state.get(CHECKPOINT)
         use_checkpoint(name)
         open_page()
 
@@ -136,7 +155,8 @@ def _draw_toy() -> None:
             st.button(
                 "The reverse toy", icon=":material/swap_horiz:", type="tertiary", key="door_toy",
                 on_click=take, args=(entry.name,),
-                help="A two-layer model that reverses letters: small enough to understand.",
+                help="A two-layer model that reverses letters: small enough to understand. It "
+                "replaces model and sentence on all pages; the sidebar's Undo brings them back.",
             )  # fmt: skip
             return
 

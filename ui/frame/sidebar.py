@@ -29,6 +29,7 @@ from ui.core.view import (
     MAX_CHARACTERS,
     SENTENCE,
     SRC_LANG,
+    TASK,
     TGT_LANG,
     SearchChoice,
     View,
@@ -36,7 +37,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, fill, filled
+from ui.core.widgets import bound, draw_text, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
@@ -116,7 +117,9 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     url_state.show(SENTENCE, CHECKPOINT)
     with st.sidebar:
         if asks:
-            _draw_sentence(about.examples)
+            _draw_sentence(about.examples, _verb(entry, about.examples))
+        if entry.prefixes:
+            _draw_task(entry, visible=asks)
         _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
         devices = available_devices()
@@ -143,6 +146,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         src_lang=url_state.get(SRC_LANG) if languages.sources else "",
         tgt_lang=url_state.get(TGT_LANG) if languages.targets else "",
         languages=languages,
+        task=url_state.get(TASK) if entry.prefixes else "",
     )
 
 
@@ -153,7 +157,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
     with st.sidebar:
         if sentence is not None:
             st.caption("The sentence in this file")
-            st.text(shorten(sentence, 240) or "(without a text)")
+            draw_text(shorten(sentence, 240) or "(without a text)", "")
         _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
@@ -188,7 +192,13 @@ def _resolve_sentence(examples: Examples) -> None:
     sentences["now"] = examples.kind
 
 
-def _draw_sentence(examples: Examples) -> None:
+def _verb(entry: Entry, examples: Examples) -> str:
+    """Return what the model does with a sentence, for the button."""
+    verbs = {"letters": "Reverse", "trees": "Parse", "continue": "Continue", "fill": "Fill in"}
+    return verbs.get(entry.stack.task if entry.stack else examples.kind, "Translate")
+
+
+def _draw_sentence(examples: Examples, verb: str) -> None:
     fill("sentence_box", url_state.get(SENTENCE))
     with st.form("sentence_form", border=False):
         st.text_area(
@@ -196,7 +206,7 @@ def _draw_sentence(examples: Examples) -> None:
             placeholder=f"Type {examples.hint}",
         )  # fmt: skip
         st.form_submit_button(
-            "Translate", type="primary", width="stretch",
+            verb, type="primary", width="stretch",
             on_click=lambda: _ask(st.session_state["sentence_box"]),
             icon=":material/arrow_forward:",
             help="Or Ctrl + Enter in the text; ⌘ + Enter on a Mac.",
@@ -206,6 +216,23 @@ def _draw_sentence(examples: Examples) -> None:
         placeholder="Try an example", label_visibility="collapsed", on_change=_take_example,
         format_func=lambda sentence: shorten(sentence, 80),
     )  # fmt: skip
+
+
+def _draw_task(entry: Entry, *, visible: bool) -> None:
+    """Draw the choice of a task's prefix, and a note if the model reads none."""
+    if url_state.get(TASK) not in entry.prefixes:
+        url_state.put(TASK, "")
+    url_state.show(TASK)
+    if not visible:
+        return
+    task = st.selectbox(
+        "Task prefix", ["", *entry.prefixes],
+        help="The text before the sentence names the task. You can also type it yourself.",
+        format_func=lambda name: plain(shorten(entry.prefixes.get(name, "No prefix"), 60)),
+        **bound(TASK, key="task_box", then=_take_language),
+    )  # fmt: skip
+    if not task and (note := entry.lacks_prefix(url_state.get(SENTENCE))):
+        st.caption(f"{plain(note)}.")
 
 
 def _ask(sentence: str) -> None:

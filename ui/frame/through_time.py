@@ -17,7 +17,7 @@ from transformer.checkpoint.reference import at, split_name
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.examples import languages_of_training
+from ui.core.examples import examples_for, languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
 from ui.core.view import CHECKPOINT, View, is_blank
@@ -57,6 +57,8 @@ def _title(entry: Entry) -> str:
     reads, writes = languages_of_training(entry.name, entry.metrics)
     learned = reads if entry.stack and entry.stack.task != "translate" else writes
     language = name_of(learned) if name_of(learned) != learned else "words"
+    if examples_for(entry.name, entry.metrics).kind == "letters":
+        language = "letters"
     return f"From noise to {language}" if entry.history.began == "" else "From its first steps"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import KIND_NAMES, counted, numbered, plain_token, query_labels, texts_of
+from transformer.search.inputs import checked_number
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.translator import Translator
@@ -67,6 +68,8 @@ def inside_head(
         key: the key that the offline view follows.
         divisor: divides q · k in that view; None stands for the model's √d_k.
     """
+    if divisor is not None:
+        checked_number("divisor", divisor, 1e6, positive=True)
     place = HeadChoice(kind, layer, head, query)
     stages: HeadStages = stages_of(place)(model, trace)
     names = names_of(place, trace)

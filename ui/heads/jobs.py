@@ -64,7 +64,7 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
         measures = [*importance(
-            tracer, lines, wanted=("gradient", "removal", "sharpness"), report=report
+            tracer, lines, names=("gradient", "removal", "sharpness"), report=report
         )]  # fmt: skip
         about = {"sentences": len(lines), "text": "of your own sentences",
                  "reliability": {name: value for name, _, value in measures}}  # fmt: skip

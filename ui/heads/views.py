@@ -151,10 +151,10 @@ def _does(tag: Tag | None) -> Cell:
     return Cell(tag.finding.margin if named else 0.0, tag.word, score, about, not named)
 
 
-def _in_role(found: Finding, most: float) -> Cell:
-    above = found.margin > 0
-    points = f"{'+' * above}{signed(100 * found.margin, 0)}"
-    return Cell(found.margin / most, f"{found.score:.0%}", points, in_words(found), not above)
+def _in_role(finding: Finding, most: float) -> Cell:
+    above = finding.margin > 0
+    points = f"{'+' * above}{signed(100 * finding.margin, 0)}"
+    return Cell(finding.margin / most, f"{finding.score:.0%}", points, in_words(finding), not above)
 
 
 def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
@@ -220,7 +220,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     samples = examples(study, opened.pairs, role, head)
-    misses = any(example.wanted not in (example.key, -1) for example in samples.failed)
+    misses = any(example.target not in (example.key, -1) for example in samples.failed)
     right = " The right word is in *italics*." if misses else ""
     st.markdown(
         "**Example sentences.** The query word is in **bold** and the key word is `marked`, with "
@@ -261,7 +261,7 @@ def _offer(
 def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, around: int) -> str:
     """Return a look's words, marked, with their neighbours, as Markdown."""
     queries, keys = sentence.queries(kind), sentence.keys(kind)
-    target = look.wanted if isinstance(look, Example) else look.key
+    target = look.target if isinstance(look, Example) else look.key
     query_places, key_places = {"query": look.query}, {"target": target, "key": look.key}
     if queries is keys and look.key >= 0:
         return _around(queries, query_places | key_places, around)

@@ -52,7 +52,12 @@ def draw_rows(
     url_state.show(CARD)
     usable = {entry.name: entry for entry in entries if entry.ok}
     titles = by_title(usable.values())
-    ordered = [*(usable[name] for name in titles), *(entry for entry in entries if not entry.ok)]
+    imported = {mapping(entry.metrics.get("imported")).get("source") for entry in usable.values()}
+    others = [
+        entry for entry in entries
+        if not (entry.ok or (entry.kind == "foreign" and entry.path.name in imported))
+    ]  # fmt: skip
+    ordered = [*(usable[name] for name in titles), *others]
     if len(ordered) > MOST_ROWS:
         ordered = _draw_part(ordered, titles)
     group = ""

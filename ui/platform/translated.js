@@ -4,8 +4,9 @@
 // Browsers do their part outside the page's own JavaScript, so only React meets the methods below.
 {
   // What a model read, wrote or computed, and what is drawn: never translated.
-  const VERBATIM = "code, kbd, svg, td, textarea, .katex, [role=img], [role=option], "
-    + "[data-testid=stText], [data-testid=stSliderThumbValue], [data-testid=stSliderTickBar]";
+  const NUMBERS = "[data-testid=stSliderThumbValue], [data-testid=stSliderTickBar]";
+  const VERBATIM = `code, kbd, svg, td, textarea, .katex, [role=img], [role=option], [data-tag], `
+    + `.st-key-examples button, [class*=st-key-looks_] button, ${NUMBERS}`;
   const mark = (node) => node.setAttribute("translate", "no");
 
   const standIns = new WeakMap(); // the element for each replaced text node, and the reverse
@@ -19,22 +20,15 @@
   };
 
   const observer = new MutationObserver((records) => {
-    const removed = new Map(); // the last text that left a parent without an element in its place
     for (const { type, target, addedNodes, removedNodes, previousSibling, nextSibling } of records) {
       if (type === "characterData") putBack(target);
       for (const node of addedNodes) {
         if (node.matches?.(VERBATIM)) mark(node);
         node.querySelectorAll?.(VERBATIM).forEach(mark);
       }
-      let text = [...removedNodes].find((node) => node.nodeType === Node.TEXT_NODE);
-      const font = [...addedNodes, ...(text ? [previousSibling, nextSibling] : [])].find(isFree);
-      if (!font) {
-        if (text) removed.set(target, text);
-        continue;
-      }
-      text ??= removed.get(target);
-      removed.delete(target);
-      if (!text || text.isConnected) continue; // a text follows that is still in the page
+      const text = [...removedNodes].find((node) => node.nodeType === Node.TEXT_NODE);
+      const font = [...addedNodes, previousSibling, nextSibling].find(isFree);
+      if (!font || !text || text.isConnected) continue;
       standIns.set(text, font).set(font, text);
       observer.observe(text, { characterData: true });
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ SPLIT_NAMES = {
     "position_position": "position · position",
     "bias": "biases",
 }
+StackTitle = Literal["Encoder", "Decoder"]
 #: The text that each stack reads.
 STACKS: dict[str, TextSide] = {"Encoder": "source", "Decoder": "translation"}
 
@@ -115,7 +117,7 @@ def positions_beyond(limit: int, d_model: int) -> Exhibit:
 
 
 def stored_positions_beyond(
-    model: Translator, limit: int, d_model: int, *, kind: str = "learned"
+    model: Translator, limit: int, d_model: int, *, kind: Literal["learned", "stored"] = "learned"
 ) -> Exhibit:
     """Return `positions_beyond` with curves of a model's tables, which are of this `kind`."""
     return _beyond(limit, d_model, tables_of(model.model), kind)
@@ -134,7 +136,7 @@ def _beyond(limit: int, d_model: int, tables: dict[str, Floats], kind: str) -> E
     )
 
 
-def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
+def learned_positions(model: Translator, side: StackTitle = "Encoder") -> Exhibit:
     """Return cosine similarities of a stack's learned positions, and of sinusoids, as a figure."""
     rows = tables_of(model.model)[side][:128]
     n, even = len(rows), rows.shape[1] + rows.shape[1] % 2
@@ -152,7 +154,7 @@ def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
     )
 
 
-def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) -> Exhibit:
+def stored_positions(model: Translator, side: StackTitle = "Encoder", *, n: int = 128) -> Exhibit:
     """Return `n` rows of a stack's table, and their difference from the formula, as a figure."""
     table = tables_of(model.model)[side][:n]
     exact: Floats = sinusoids(model.model.config, len(table)).numpy()
@@ -168,7 +170,9 @@ def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) 
     )
 
 
-def relative_positions(model: Translator, side: str = "Encoder", *, reach: int = 40) -> Exhibit:
+def relative_positions(
+    model: Translator, side: StackTitle = "Encoder", *, reach: int = 40
+) -> Exhibit:
     """Return what relative positions add, by head and distance up to `reach`, as a figure.
 
     Args: side: "Encoder", or "Decoder", in which later keys are masked.
@@ -218,7 +222,7 @@ def about(config: ModelConfig) -> str:
     return f"sinusoids, {config.position_layout}, {config.d_model} dimensions{offset}{slower}"
 
 
-def added_positions(model: Translator, stack: str = "Encoder", n: int = 100) -> Exhibit:
+def added_positions(model: Translator, stack: StackTitle = "Encoder", n: int = 100) -> Exhibit:
     """Return what a stack ("Encoder", "Decoder") adds at its first `n` positions, as a figure."""
     own = own_positions(model, STACKS[stack], n)
     n = len(own.table)

@@ -36,7 +36,7 @@ class PositionsChoice(Choice):
     length: Param[int] = Param("positions", url_state.whole(8, 512), 100)
     pos: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
     shift: Param[int] = Param("k", url_state.whole(-1_000, 1_000), 3)
-    side: Param[str] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
+    side: Param[Any] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
 
 
 _MOST_CURVES = 8

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series
 from figures.labels import KIND_NAMES, numbered
 from transformer.evaluation.pruning import PrunedText, Pruning, own_translation, prune, typed
 from transformer.measures.heads import largest_weights
+from transformer.search.inputs import checked_whole
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import needs
@@ -47,6 +50,8 @@ def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Ex
 
     Args: step: of one token, from 0; None is the whole translation.
     """
+    if step is not None:
+        checked_whole("step", step, len(trace.tgt_ids) - 1, 0)
     return needs_exhibit(
         needs(model.model, trace, excluded=excluded(model.config)), trace, step
     )  # fmt: skip
@@ -112,6 +117,8 @@ def pruning(
         heads: that go at most; None is all.
         unseen: languages of typed sentences as unseen text for the sentence.
     """
+    if heads is not None:
+        checked_whole("heads", heads, sum(map(math.prod, model.config.head_shapes.values())), 0)
     for now in prune(model, text_of_pruning(model, trace, languages, unseen)):
         if len(now.steps) == heads:
             break

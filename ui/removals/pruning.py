@@ -146,8 +146,8 @@ def _draw_curves(now: Pruning, where: st.delta_generator.DeltaGenerator) -> None
 def _draw_result(view: View, now: Pruning, text: Text) -> None:
     event = st.altair_chart(
         sized(_curves(now)), theme=None, on_select="rerun", selection_mode=[*OUT],
-        key=f"pruning_{view.request.name}_{text}_{len(now.steps)}", alt=in_words(now),
-        width="content",
+        key=f"pruning_{view.request.name}_{text}_{len(now.steps)}", width="content",
+        alt=in_words(now).replace("**", ""),
     )  # fmt: skip
     for picked in filter(None, (event["selection"].get(name) for name in OUT)):
         edits = edits_off(now.order[: picked[0]["out"]], now.heads)

@@ -83,7 +83,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     event = tables.altair_chart(
         sized(head_needs(heads, sharp, out, current_theme())), theme=None, width="content",
         key=f"needs_{view.request.name}_{step}", on_select="rerun",
-        selection_mode=[*map(selection_of, heads)], alt=in_words(heads),
+        selection_mode=[*map(selection_of, heads)], alt=in_words(heads).replace("**", ""),
     )  # fmt: skip
     for kind in heads:
         if picked := event["selection"].get(selection_of(kind)):

@@ -10,6 +10,7 @@ import numpy as np
 from figures.exhibit import Exhibit, Series
 from figures.labels import numbered
 from transformer.measures.vocabulary import COSINE_RULE, length_counts
+from transformer.search.inputs import checked_whole
 from transformer.trace.position_vectors import TextSide
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -30,6 +31,7 @@ from ui.tokens.views import (
 def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: int = -1) -> Exhibit:
     """Return one side's text in pieces as a figure, with piece `token` marked."""
     reading, tokenizer = read_side(model, trace, side, trace.source), tokenizer_of(model, side)
+    checked_whole("token", token, len(reading.ids) - 1, -1)
     listed = _listed(reading, trace)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     label = f"The {side} in pieces"
@@ -90,6 +92,7 @@ def neighbours(
 
     Args: token: its id.  count: number of neighbours in each matrix.
     """
+    checked_whole("token", token, len(tokenizer_of(model, side).pieces) - 1, 0)
     by_use, names = near(model, token, count, side), tokenizer_of(model, side).pieces
     arrays: dict[str, Any] = {}
     for number, nearest in enumerate(by_use.values(), start=1):

@@ -20,6 +20,7 @@ from transformer.measures.vocabulary import (
     project,
 )
 from transformer.measures.words import word_groups
+from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
 from transformer.trace.position_vectors import TextSide, embedding_tables, stack_input, stored_note
 from transformer.trace.records import Trace
@@ -108,7 +109,8 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
         pieces, ids, typed = trace.predicted_tokens, trace.predicted_ids, trace.text
         special = tuple(i for i, index in enumerate(ids) if index == model.config.eos_id)
     plain = [i for i in range(len(ids)) if i not in special]
-    spelled = piece_texts([pieces[i] for i in plain], [ids[i] for i in plain], tokenizer.byte_ids)
+    own = unmarked(pieces[i] for i in plain)
+    spelled = piece_texts(own, [ids[i] for i in plain], tokenizer.byte_ids)
     texts = dict(zip(plain, spelled, strict=True))
     strange = {model.config.unk_id, *tokenizer.byte_ids}
     normal = tokenizer.normalize(typed)
@@ -133,6 +135,7 @@ def read_trace(trace: Trace, side: TextSide) -> Reading:
         unknown = trace.src_unknown
     elif side == "source":
         pieces, ids, special = trace.tgt_tokens, trace.tgt_ids, trace.tgt_special
+        unknown = tuple(at for at, piece in enumerate(pieces) if is_unknown(piece))
     else:
         part = slice(None) if trace.src_tokens else slice(0)
         pieces, ids = trace.predicted_tokens[part], trace.predicted_ids[part]

@@ -41,7 +41,7 @@ def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:
     )
     if reading.unknown:
         text += " Dashed: a character that is not a piece, " + (
-            "spelled in bytes." if tokenizer.byte_ids else "read as `<unk>`."
+            "spelled in bytes." if tokenizer.byte_ids else "read as `<unk>` and marked `⁇`."
         )
     if reading.more_changes:
         text += f" Normalisation made {count(reading.more_changes, 'further change')}."

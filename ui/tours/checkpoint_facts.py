@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from figures.labels import count, decimal, in_words, plain
+from transformer.evaluation.records import text_name
 from transformer.trace import position_vectors
 from transformer.training.objective import learning_rate, smoothed_target
 from ui.tours.stops import Chosen, Scene, StopFacts, among, fact, numbers
@@ -240,6 +241,8 @@ def greedy_or_beam(scene: Scene) -> StopFacts:
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
     highest = _highest(labels, [score for _, score in tried])
-    tests = ", ".join(f"{score:.1f} on {name}" for name, score in facts.tests.items())
+    tests = "; ".join(
+        f"{score:.1f} on {plain(text_name(name))}" for name, score in facts.tests.items()
+    )
     there = f"; there it scores {tests}" if tests else ""
     return replace(highest, values={**highest.values, "there": there})

@@ -1,6 +1,7 @@
 """Guided tours: the reader's current stop, and the bar above each page that shows it.
 
-A link holds the tour, the stop, the answer given and any settings; `?tour=heads&stop=3` is enough.
+A link holds the tour, the stop and any settings, without the reader's answer; `?tour=heads&stop=3`
+is enough.
 Entering a stop replaces all settings by its own; those in the link take precedence. From then on
 the reader is free to change them.
 """
@@ -16,7 +17,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import one_stop, plain
 from transformer.config import ModelConfig
 from transformer.trace import position_vectors
 from ui.core import url_state
@@ -169,7 +170,7 @@ def draw_bar(view: View, on: Page) -> None:
     here = current_stop()
     if here is None or not view.checkpoint:
         return
-    url_state.show(TOUR, STOP, GUESS)
+    url_state.show(TOUR, STOP)
     stop = here.stop
     elsewhere = page_at(stop.page)
     away = elsewhere is not on
@@ -313,7 +314,7 @@ def _draw_question(here: TourStop, question: Question) -> None:
     else:
         yours = plain(question.options[guess - 1])
         verdict = f":material/close: Your answer: “{yours}”. Right answer: {right}."
-    st.markdown(f"{verdict} {_glossed(question.because)}")
+    st.markdown(f"{one_stop(verdict)} {_glossed(question.because)}")
 
 
 def _glossed(text: str) -> str:

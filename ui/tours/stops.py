@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.labels import plain, shorten
+from figures.labels import one_stop, plain, shorten
 from transformer.config import ModelConfig
 from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
@@ -118,7 +118,7 @@ class Stop:
             for name in ("ask", "because")
             for own in (self.texts.get(f"{name}_{facts.form}", self.texts[name]),)
         )
-        return Question(ask, facts.options, facts.answer, because)
+        return Question(one_stop(ask), facts.options, facts.answer, one_stop(because))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
     entry = inspect_entry(checkpoint)
     if entry.config is None:
         raise InputError(entry.error or f"{entry.name} is no checkpoint of Headlight")
+    if figure not in FIGURES:
+        raise InputError(f"figure {figure!r} is not one of {', '.join(FIGURES)}")
     return FIGURES[figure](facts_of(entry.config, entry.metrics), entry.name, length)
 
 

@@ -8,6 +8,7 @@ from figures.charts import bars
 from figures.exhibit import Exhibit, Series
 from figures.labels import decimal, plain
 from figures.training import rate_curve
+from transformer.evaluation.records import text_name
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
@@ -41,7 +42,8 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
         total = f"{how_long(facts.hours_in_all)} in all" if facts.hours_in_all else "The paper's"
         st.caption(f"{total}{f', on {plain(last.hardware)}' if last.hardware else ''}.")
     elif exhibit.name == "bleu-by-setting":
-        tests = [f"{name}: {score:.1f} BLEU." for name, score in facts.tests.items() if score]
+        scores = ((plain(text_name(name)), score) for name, score in facts.tests.items() if score)
+        tests = [f"{name}: {score:.1f} BLEU." for name, score in scores]
         st.caption(" ".join([exhibit.caption, *tests]))
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(lambda: exhibit, key="training", name=exhibit.name)

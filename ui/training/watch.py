@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from figures.training import curves
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
+from ui.core.view import current_entries
 from ui.training.choice import WATCHED
 from ui.training.views import last
 from ui.work.roots import folders_in
@@ -53,6 +55,7 @@ def draw_watch() -> None:
             "--out runs/multi30k",
             language="bash",
         )
+        _draw_shipped()
         return
     selected = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
     st.session_state.watched_runs = selected or [next(iter(runs))]
@@ -64,6 +67,19 @@ def draw_watch() -> None:
         folders = [runs[name] for name in chosen]
         live = any(read_run(folder).live for folder in folders)
         st.fragment(_draw, run_every=_EVERY if live else None)(folders)
+
+
+def _draw_shipped() -> None:
+    """Draw the losses of the installed models' training, as far as their snapshots hold them."""
+    lines = {
+        entry.name: [(at.updates, at.val_nll) for at in entry.history.snapshots]
+        for entry in current_entries()
+        if entry.ok and entry.updates is None
+        and any(math.isfinite(at.val_nll) for at in entry.history.snapshots)
+    }  # fmt: skip
+    if lines:
+        title = "validation loss of the installed models, nats per piece"
+        draw_chart(curves(lines, title, current_theme()), f"{title}: {last(lines)}")
 
 
 def _remember() -> None:

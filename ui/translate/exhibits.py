@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
+from transformer.search.inputs import checked_alpha, checked_whole
 from transformer.search.rules import length_penalty
 from transformer.trace.records import Trace
 from ui.components.player import PlayerPlace, player_component
@@ -35,7 +36,8 @@ def stem(place: PlayerPlace, *, words: bool) -> str:
 
 
 def decoding(
-    trace: Trace, layer: int | None = None, head: int | None = None, *, kind: str = "both",
+    trace: Trace, layer: int | None = None, head: int | None = None, *, kind:
+    Literal["cross", "decoder_self", "both"] = "both",
     words: bool = False, alpha: float = 0.6, step: int = 1, shifted: bool = False,
     origin: str = "Recorded live",
 ) -> Exhibit:  # fmt: skip
@@ -50,6 +52,8 @@ def decoding(
         origin: note below the player.
     """
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
+    checked_alpha(alpha)
+    checked_whole("step", step, max(1, len(trace.predicted_tokens)))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
     cross, own = (
         combine(maps, "mean", *((layer, head) if kind in (part, "both") else ()))

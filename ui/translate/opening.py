@@ -21,7 +21,7 @@ from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
 from ui.components.opening import Break, Runs, Scene, Script, opening_component
 from ui.core import url_state
-from ui.core.examples import Act, Riddle, languages_of_training
+from ui.core.examples import Act, Riddle
 from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.view import View, say_next, times_asked
@@ -55,7 +55,7 @@ _ASKS = "headlight_opening_asks"
 
 def riddle_of(view: View) -> Riddle | None:
     """Return the riddle for the model's target language, or None."""
-    return view.examples.riddles.get(_languages(view)[1]) if view.kind == "checkpoint" else None
+    return view.examples.riddles.get(view.spoken[1]) if view.kind == "checkpoint" else None
 
 
 def opening_plays(view: View) -> bool:
@@ -93,7 +93,7 @@ def draw_opening(view: View) -> bool:
         st.session_state[_PLAYS] = ""
         return False
     scenes = [scene(riddle, each, first=not at) for at, each in enumerate(staged)]
-    words = script(riddle, staged, _languages(view))
+    words = script(riddle, staged, view.spoken)
     if trials := st.session_state[_TRIALS]:
         breaks, guesses = _tried(view, riddle, staged, trials)
         pairs = zip(scenes, breaks, strict=True)
@@ -118,10 +118,6 @@ def offer_opening(view: View) -> None:
             "Play the opening", key="play_opening", type="tertiary", on_click=_put,
             args=(_PLAYS, _ASKED), icon=":material/play_circle:",
         )  # fmt: skip
-
-
-def _languages(view: View) -> tuple[str, str]:
-    return languages_of_training(view.checkpoint, view.entry.metrics)
 
 
 def _put(key: str, value: object) -> None:

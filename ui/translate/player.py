@@ -60,8 +60,9 @@ def place_now(side: Side | None = None) -> PlayerPlace:
 
 
 def remember(place: PlayerPlace, side: Side | None = None) -> None:
-    """Store the player's position; a head that nobody chose is not stored."""
+    """Store the player's position; a head that nobody chose is stored in training time only."""
     chosen = place != replace(place_now(side), step=place.step, shifted=place.shifted)
+    chosen |= side is not None and side.view.entry.updates is not None
     values = dict(zip(PLACE, astuple(place), strict=True))
     url_state.store(values if chosen else {param: values[param] for param in (STEP, SHIFTED)})
 
@@ -83,9 +84,14 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
 
 
 def ensure_step(side: Side, n_steps: int) -> None:
-    """Store the default step unless a step from 1 to `n_steps` is stored."""
+    """Store the default step unless a step from 1 to `n_steps` is stored.
+
+    In training time, a step that is too large becomes the last one.
+    """
     step = url_state.get(STEP)
-    if step is None or step > n_steps:
+    if step is not None and step > n_steps and side.view.entry.updates is not None:
+        url_state.put(STEP, n_steps)
+    elif step is None or step > n_steps:
         example = side.view.examples.find(side.view.sentence)
         url_state.put(STEP, default_step(side.trace, example))
 

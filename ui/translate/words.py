@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import streamlit as st
 
 from figures.labels import code
 from transformer.checkpoint.folder import COVERED, KINDS, training_text
+from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
 from ui.core.loops import cut_notice
 from ui.core.view import View, ask_for
@@ -21,27 +22,26 @@ UNKNOWN = "<unk>"
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def unknown_pieces(trace: Trace) -> list[str]:
-    """Return the source's unknown pieces, each once; a run of byte pieces as the text it spells."""
-    unknown: list[str] = []
-    spelled, before = bytearray(), -1
-    for position in trace.src_unknown:
-        byte = _BYTE.fullmatch(trace.src_tokens[position])
-        if spelled and (byte is None or position != before + 1):
-            unknown.append(spelled.decode("utf-8", "replace"))
-            spelled.clear()
-        if byte is None:
-            unknown.append(_bare(trace.src_tokens[position]))
+def unknown_pieces(pieces: Sequence[str], positions: Iterable[int]) -> list[str]:
+    """Return the texts of unknown pieces, each once; a run of byte pieces as the text it spells."""
+    runs, before = list[list[str]](), -1
+    for at in positions:
+        (piece,) = unmarked([pieces[at]])
+        spelled = _BYTE.fullmatch(piece) and runs and _BYTE.fullmatch(runs[-1][-1])
+        if spelled and at == before + 1:
+            runs[-1].append(piece)
         else:
-            spelled.append(int(byte[1], 16))
-        before = position
-    if spelled:
-        unknown.append(spelled.decode("utf-8", "replace"))
-    return list(dict.fromkeys(unknown))
+            runs.append([piece])
+        before = at
+    return list(dict.fromkeys(_bare("".join(decoded(run))) for run in runs))
 
 
 def _bare(token: str) -> str:
     return token.removeprefix("▁") or token
+
+
+def _listed(pieces: Sequence[str]) -> str:
+    return ", ".join(code(piece, 20) for piece in pieces[:6]) + " and more" * (len(pieces) > 6)
 
 
 def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
@@ -84,19 +84,22 @@ def doubts(view: View, trace: Trace) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
     reasons = [length_warning(view.entry.metrics, trace)]
     if trace.src_unknown:
-        pieces = unknown_pieces(trace)
-        named = ", ".join(code(piece, 20) for piece in pieces[:6])
-        more = " and more" if len(pieces) > 6 else ""
+        pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
         if all(trace.src_tokens[position] == "▁" for position in known):
-            return [f"The model has never seen these characters: {named}{more}. The translation "
-                    "is made up."]  # fmt: skip
+            return [f"The model has never seen these characters: {_listed(pieces)}. The "
+                    "translation is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
-        reasons.append(f"The model does not know {count}: {named}{more}.")
-    elif not reasons[0] and not view.sampling and everyday(view.entry.metrics):
+        reasons.append(f"The model does not know {count}: {_listed(pieces)}.")
+    elif (  # measured on finished models
+        not (reasons[0] or view.sampling) and view.entry.updates is None
+        and everyday(view.entry.metrics)
+    ):  # fmt: skip
         reasons.append(uncertainty(trace))
-    if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
-        reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
+    given = trace.predicted_tokens[: trace.n_forced]
+    if lost := [at for at, p in enumerate(given) if is_unknown(p) or _bare(p) == UNKNOWN]:
+        named = _listed(unknown_pieces(given, lost))
+        reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}: {named}.")
     return [*filter(None, reasons), cut_notice(trace)]
 
 

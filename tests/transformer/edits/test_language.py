@@ -12,17 +12,7 @@ from hypothesis.extra import numpy as hnp
 from tests.tiny_models import CONFIGS, SRC, TGT, random_model
 from tests.transformer.edits.plain import PAIRS, PlainEdits, PlainSteps
 from transformer.config import ModelConfig
-from transformer.edits.language import (
-    KINDS,
-    VERBS,
-    Edit,
-    heads_off,
-    in_words,
-    off_edits,
-    parse_edit,
-    parse_edits,
-    text_of,
-)
+from transformer.edits import language
 from transformer.edits.model import Means, edited, head_means
 from transformer.errors import InputError
 from transformer.execution import Fast, Reference
@@ -46,10 +36,10 @@ HEADS = st.fixed_dictionaries({"where": st.sampled_from(["encoder", "decoder", "
 STACKS = st.fixed_dictionaries({"where": st.sampled_from(["encoder", "decoder"])})
 
 
-def of(verb: str, *parts: st.SearchStrategy[dict[str, object]]) -> st.SearchStrategy[Edit]:
-    def made(given: tuple[dict[str, object], ...]) -> Edit:
+def of(verb: str, *parts: st.SearchStrategy[dict[str, object]]) -> st.SearchStrategy[language.Edit]:
+    def made(given: tuple[dict[str, object], ...]) -> language.Edit:
         fields = {name: value for part in given for name, value in part.items()}
-        return Edit(verb, **fields)  # type: ignore[arg-type]
+        return language.Edit(verb, **fields)  # type: ignore[arg-type]
 
     return st.tuples(*parts).map(made)
 
@@ -72,22 +62,25 @@ EDITS = st.one_of(
 
 
 @given(EDITS)
-def test_an_edit_is_read_as_it_is_written(edit: Edit) -> None:
-    assert parse_edit(str(edit)) == edit
-    assert parse_edit(f"  {str(edit).replace(' ', '   ')} ") == edit
+def test_an_edit_is_read_as_it_is_written(edit: language.Edit) -> None:
+    assert language.parse_edit(str(edit)) == edit
+    assert language.parse_edit(f"  {str(edit).replace(' ', '   ')} ") == edit
 
 
 @given(st.lists(EDITS, max_size=6, unique_by=lambda e: (e.verb, e.where, e.layer, e.index)))
-def test_edits_are_a_set(edits: list[Edit]) -> None:
-    found = parse_edits(edits)
-    assert parse_edits(text_of(found)) == found and set(found) == set(edits)
-    assert parse_edits([*random.Random(1).sample(edits, len(edits)), *edits]) == found
+def test_edits_are_a_set(edits: list[language.Edit]) -> None:
+    found = language.parse_edits(edits)
+    assert language.parse_edits(language.text_of(found)) == found and set(found) == set(edits)
+    assert language.parse_edits([*random.Random(1).sample(edits, len(edits)), *edits]) == found
 
 
 def test_a_step_of_the_link_is_read_as_its_edits_and_its_heads_are_named_together() -> None:
-    found = parse_edits("off cross.3.5,off cross.1.2; skip decoder.1")
-    assert found == parse_edits(["skip decoder.1", "off cross.1.2", "off cross.3.5"])
-    assert in_words(found) == ["cross-attention heads 1.2, 3.5 off", "decoder layer 1 skipped"]
+    found = language.parse_edits("off cross.3.5,off cross.1.2; skip decoder.1")
+    assert found == language.parse_edits(["skip decoder.1", "off cross.1.2", "off cross.3.5"])
+    assert language.in_words(found) == [
+        "cross-attention heads 1.2, 3.5 off",
+        "decoder layer 1 skipped",
+    ]
 
 
 @given(
@@ -95,28 +88,29 @@ def test_a_step_of_the_link_is_read_as_its_edits_and_its_heads_are_named_togethe
     st.sampled_from(ATTENTION_KINDS),
 )
 def test_heads_are_out_by_the_edits_that_take_them_out(off: Bools, kind: AttentionKind) -> None:
-    edits, shape = off_edits(kind, off), (off.shape[0], off.shape[1])
+    edits, shape = language.off_edits(kind, off), (off.shape[0], off.shape[1])
     for other in ATTENTION_KINDS:
-        assert (heads_off(edits, other, shape) == (off & (other == kind))).all()
+        assert (language.heads_off(edits, other, shape) == (off & (other == kind))).all()
     whole = [edit for edit in edits if edit.index is None]
     assert len(edits) == (1 if off.all() else int(off.sum()) - (off.shape[1] - 1) * len(whole))
-    silent = parse_edits("scale cross.1 0; scale cross.1.1 2; uniform cross; mean cross.1")
+    silent = language.parse_edits("scale cross.1 0; scale cross.1.1 2; uniform cross; mean cross.1")
     assert (
-        heads_off(silent, "cross", shape)[0].all() and not heads_off(silent, kind, shape)[1:].any()
+        language.heads_off(silent, "cross", shape)[0].all()
+        and not language.heads_off(silent, kind, shape)[1:].any()
     )
 
 
 @given(st.text(max_size=100) | st.lists(st.sampled_from(
-    [*VERBS, "cross.3.5", "decoder.1", "0.5", "q1", "k1", "-1", "1.1.1.1", "²", "\u0661"]
+    [*language.VERBS, "cross.3.5", "decoder.1", "0.5", "q1", "k1", "-1", "1.1.1.1", "²", "\u0661"]
 )).map(" ".join))  # fmt: skip
 def test_any_text_is_an_edit_or_one_line(text: str) -> None:
     try:
-        edit = parse_edit(text)
+        edit = language.parse_edit(text)
     except InputError as error:
         reason = str(error)
         assert text[:40] in reason
     else:
-        assert parse_edit(str(edit)) == edit
+        assert language.parse_edit(str(edit)) == edit
 
 
 @pytest.mark.parametrize(("text", "reason"), [
@@ -137,7 +131,7 @@ def test_any_text_is_an_edit_or_one_line(text: str) -> None:
 ])  # fmt: skip
 def test_a_bad_edit_is_one_line_with_the_reason(text: str | list[str], reason: str) -> None:
     with pytest.raises(InputError, match="edit") as raised:
-        parse_edits(text)
+        language.parse_edits(text)
     assert reason in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -149,7 +143,7 @@ def test_a_bad_edit_is_one_line_with_the_reason(text: str | list[str], reason: s
 ])  # fmt: skip
 def test_the_refusal_names_what_a_model_has(text: str, there: str) -> None:
     with pytest.raises(InputError, match=there):
-        parse_edit(text).check(CONFIGS["a decoder of its own shape"])
+        language.parse_edit(text).check(CONFIGS["a decoder of its own shape"])
 
 
 CLOSE = {"atol": 2e-5, "rtol": 2e-4}
@@ -199,7 +193,7 @@ def test_an_edited_model_shares_what_is_not_edited(model: Transformer) -> None:
         "neuron": "encoder.1.1 0", "skip": "encoder.1", "no residual": "decoder.1",
         "swap qk": "decoder", "scale": "cross 2", "shift positions": "2",
     }  # fmt: skip
-    for verb in VERBS:
+    for verb in language.VERBS:
         if verb == "mean" or ("shift" in verb and model.config.positions == "relative"):
             continue
         other = edited(model, f"{verb} {verbs.get(verb, '')}")
@@ -216,7 +210,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 
 @st.composite
-def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
+def an_edit(draw: st.DrawFn, config: ModelConfig) -> language.Edit:
     def place(where: str, most: int, least: int = 0) -> dict[str, int]:
         encoder = where == "encoder"
         layers = config.n_encoder_layers if encoder else config.n_decoder_layers
@@ -228,16 +222,16 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
             found["index"] = draw(st.integers(0, (size if verb == "neuron" else heads) - 1))
         return found
 
-    verb = draw(st.sampled_from(VERBS))
+    verb = draw(st.sampled_from(language.VERBS))
     if verb == "shift positions":
-        return Edit(verb, value=float(draw(st.integers(1, 9))))
-    of_stacks = not Edit(verb).of_heads
+        return language.Edit(verb, value=float(draw(st.integers(1, 9))))
+    of_stacks = not language.Edit(verb).of_heads
     if verb in ("no positions", "no scaling", "no mask") and draw(st.booleans()):
-        return Edit(verb)
-    where: Any = draw(st.sampled_from(list(KINDS)[: 2 if of_stacks else 3]))
+        return language.Edit(verb)
+    where: Any = draw(st.sampled_from(list(language.KINDS)[: 2 if of_stacks else 3]))
     where = "decoder" if verb == "no mask" else where
     if verb == "no positions":
-        return Edit(verb, where)
+        return language.Edit(verb, where)
     deep = {"neuron": (2, 2), "skip": (1, 1), "ffn off": (1, 0), "no mask": (1, 0),
             "no residual": (1, 0)}.get(verb, (2, 0))  # fmt: skip
     more: dict[str, Any] = place(where, *deep)
@@ -249,17 +243,17 @@ def an_edit(draw: st.DrawFn, config: ModelConfig) -> Edit:
         more["query"], more["key"] = draw(
             st.sampled_from([(0, None), (3, None), (None, 0), (None, 1), (2, 0), (1, 1), (9, 30)])
         )
-    return Edit(verb, where, **more)
+    return language.Edit(verb, where, **more)
 
 
-def edits_of(draw: st.DrawFn, config: ModelConfig, *tokens: int) -> tuple[Edit, ...]:
+def edits_of(draw: st.DrawFn, config: ModelConfig, *tokens: int) -> tuple[language.Edit, ...]:
     """Edits that fit this model and these lengths, without conflicting values."""
-    kept: tuple[Edit, ...] = ()
+    kept: tuple[language.Edit, ...] = ()
     for edit in draw(st.lists(an_edit(config), min_size=1, max_size=5)):
         try:
             edit.check(config)
             edit.check_tokens(*tokens)
-            kept = parse_edits([*kept, edit])
+            kept = language.parse_edits([*kept, edit])
         except InputError:
             continue
     return kept
@@ -276,7 +270,7 @@ def plainly(
     return search(steps, [limit], request.settings)[0]
 
 
-def check(original: Translator, edits: Sequence[Edit], sources: list[list[int]],
+def check(original: Translator, edits: Sequence[language.Edit], sources: list[list[int]],
           targets: list[list[int]], seed: int) -> None:  # fmt: skip
     eos = original.config.eos_id
     pairs = [([*src, eos], [original.config.bos_id, *tgt]) for src, tgt in

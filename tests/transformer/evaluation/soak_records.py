@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from tests.shipped import FOLDER
+from transformer.evaluation import measure
 from transformer.evaluation.alignment import head_errors, read_gold
-from transformer.evaluation.measure import (
-    DEV,
-    MOST_SENTENCES,
-    held_out_text,
-    load_any,
-    predictions,
-    read_metrics,
-)
 from transformer.evaluation.parsing import evaluate, load_parser
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import measure_test
@@ -38,8 +31,8 @@ def same(record: dict[str, Any], again: dict[str, Any], items: Any) -> None:
 
 @pytest.mark.parametrize("name", ["multi30k-en-de", "everyday-en-fr"])
 def test_the_scores_of_a_test_set(name: str) -> None:
-    recipe, metrics = read_metrics(FOLDER / name)
-    held_out = held_out_text(recipe, DATA)
+    recipe, metrics = measure.read_metrics(FOLDER / name)
+    held_out = measure.held_out_text(recipe, DATA)
     assert held_out is not None
     pairs, translator = held_out.tests["test_2017_mscoco"], Translator.load(FOLDER / name, "cpu")
     again = measure_test(translator, pairs, default_decoding(metrics), recipe.data.tgt)
@@ -48,24 +41,24 @@ def test_the_scores_of_a_test_set(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gpt-everyday", "bert-everyday"])
 def test_predictions(name: str) -> None:
-    recipe, metrics = read_metrics(FOLDER / name)
-    held_out, found = held_out_text(recipe, DATA), load_any(FOLDER / name, recipe)
+    recipe, metrics = measure.read_metrics(FOLDER / name)
+    held_out, found = measure.held_out_text(recipe, DATA), measure.load_any(FOLDER / name, recipe)
     assert held_out is not None
     for text in ("val", "test_2017_mscoco"):
-        pairs = {"val": held_out.val, **held_out.tests}[text][:MOST_SENTENCES]
-        again = predictions(found.model, found.tokenizer, recipe, pairs)
+        pairs = {"val": held_out.val, **held_out.tests}[text][: measure.MOST_SENTENCES]
+        again = measure.predictions(found.model, found.tokenizer, recipe, pairs)
         same(metrics["predictions"][text], again, [source for source, _ in pairs])
 
 
 def test_trees() -> None:
-    metrics = read_metrics(FOLDER / "parsing-gum")[1]
-    gold = corpus_folder(GUM, DATA) / DEV
+    metrics = measure.read_metrics(FOLDER / "parsing-gum")[1]
+    gold = corpus_folder(GUM, DATA) / measure.DEV
     again = evaluate(load_parser(FOLDER / "parsing-gum", "cpu"), gold, 4, 0.3)
     same(metrics["parsing_baselines"]["this model"], again, read_lines(find_file(gold)))
 
 
 def test_alignment_errors() -> None:
-    recipe, metrics = read_metrics(FOLDER / "multi30k-en-de")
+    recipe, metrics = measure.read_metrics(FOLDER / "multi30k-en-de")
     aligned = read_gold(DATA, recipe.data.src)
     again = head_errors(Translator.load(FOLDER / "multi30k-en-de", "cpu"), aligned)
     same(metrics["alignment"], again, aligned.pairs)

@@ -20,14 +20,7 @@ from tests.tiny_models import SENTENCES, uneven_model
 from tests.transformer.conftest import Command
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.evaluation.alignment import (
-    Aligned,
-    best_aligner,
-    diagonal_error,
-    head_errors,
-    read_gold,
-    word_maps,
-)
+from transformer.evaluation import alignment
 from transformer.evaluation.pruning import (
     PrunedText,
     Pruning,
@@ -61,41 +54,41 @@ def gold(folder: Path) -> Path:
 
 def test_gold_links_are_read_in_either_direction(tmp_path: Path) -> None:
     gold(tmp_path / "alignment-de-en")
-    english = read_gold(tmp_path, "en")
+    english = alignment.read_gold(tmp_path, "en")
     assert english.pairs[0] == ("The cat sat .", "Die Katze saß .")
     first = english.gold[0]
     assert (first.sure, first.possible - first.sure) == ({(0, 0), (1, 1), (2, 2)}, {(3, 3)})
-    assert read_gold(tmp_path, "de").pairs[1] == ("Ein Hund rennt .", "A dog runs .")
+    assert alignment.read_gold(tmp_path, "de").pairs[1] == ("Ein Hund rennt .", "A dog runs .")
     with pytest.raises(DataError, match="'fr'"):
-        read_gold(tmp_path, "fr")
+        alignment.read_gold(tmp_path, "fr")
     with gzip.open(tmp_path / "alignment-de-en" / "dev.talp.gz", "wt") as file:
         file.write("1-1\n1+1\n")
     with pytest.raises(DataError, match="is not a link"):
-        read_gold(tmp_path, "en")
+        alignment.read_gold(tmp_path, "en")
     shutil.rmtree(tmp_path / "alignment-de-en")
     with pytest.raises(DataError, match=r"dev\.de\.gz"):
-        read_gold(tmp_path, "en")
+        alignment.read_gold(tmp_path, "en")
 
 
 def test_both_kinds_of_translators_are_scored_alike(
     tiny_translator: Translator, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     gold(tmp_path / "alignment-de-en")
-    aligned = read_gold(tmp_path, "en")
+    aligned = alignment.read_gold(tmp_path, "en")
     stack = StackModel(*random_stack("translate", tiny_config, tiny_tokenizer), device="cpu")
     for model in (tiny_translator, stack):
-        found = head_errors(model, aligned)
+        found = alignment.head_errors(model, aligned)
         assert found["sentences"] == 2
         for row in ("reading", "predicting"):
             table = np.array(found[row])
             assert table.shape == (3, 3) and (table >= 0).all() and (table <= 1).all()
-        layer, head, said = best_aligner(found)
+        layer, head, said = alignment.best_aligner(found)
         least = min(np.min(found["reading"]), np.min(found["predicting"]))
         assert least in (found["reading"][layer][head], found["predicting"][layer][head])
         assert f"agree by {1 - least:.1%}" in said
         trace = model.trace(*aligned.pairs[0])
         for row in ("reading", "predicting"):
-            maps = word_maps(trace, row)  # type: ignore[arg-type]
+            maps = alignment.word_maps(trace, row)  # type: ignore[arg-type]
             assert maps.shape == (3, 3, 4, 4)
             assert (maps >= 0).all() and (maps.sum(-1) <= 1 + 1e-5).all()
 
@@ -111,7 +104,7 @@ def test_align_from_the_command_line(
     align = ["align", folder, "--data", tmp_path, "--device", "cpu"]
     shown = json.loads(command(*align, "--json", "--write").out)
     assert json.loads((folder / "metrics.json").read_text())["alignment"] == shown
-    assert best_aligner(shown)[2] in (whole := command(*align).out)
+    assert alignment.best_aligner(shown)[2] in (whole := command(*align).out)
     write_snapshots(folder)
     align[1] = f"{folder}@20"
     assert (moment := command(*align)).status == 0 and moment.out != whole
@@ -143,7 +136,7 @@ def test_the_guess_along_the_diagonal_and_its_interval() -> None:
         every = [(i, j) for i in range(n) for j in range(m)]
         possible = [each for each in every if draws.random() < 1 / n] or every[:1]
         known.append(Gold(frozenset(possible[::2]), frozenset(possible)))
-    found = diagonal_error(Aligned(tuple(texts), tuple(known)))
+    found = alignment.diagonal_error(alignment.Aligned(tuple(texts), tuple(known)))
     assert found["error"] == round(plain_errors(texts, known, range(40)), 4)
     samples = [draws.choices(range(40), k=40) for _ in range(2000)]
     errors = sorted(plain_errors(texts, known, sample) for sample in samples)
@@ -156,10 +149,12 @@ def test_only_a_head_beyond_the_interval_aligns(row: str) -> None:
     table: dict[str, Any] = {"diagonal": {"error": 0.6, "interval": [0.55, 0.66]}}
     for other in ("reading", "predicting"):
         table[other] = [[0.9, 0.8], [0.95, 0.7]]
-    assert best_aligner(table)[2].startswith("No head aligns words better than a guess: layer 2")
+    assert alignment.best_aligner(table)[2].startswith(
+        "No head aligns words better than a guess: layer 2"
+    )
     for error in (0.58, 0.55, 0.54):  # better than the guess, at its interval, below it
         table[row][0][1] = error
-        *place, said = best_aligner(table)
+        *place, said = alignment.best_aligner(table)
         assert place == [0, 1]
         assert said.startswith("Layer 1, head 2 aligns words" if error < 0.55 else "No head aligns")
         agree = f"agree by {1 - error:.1%} with those that people drew, in the row that {row[:4]}"
@@ -172,7 +167,7 @@ def test_the_shipped_tables_have_the_guess(name: str) -> None:
     """Other code computed 75.5% on the 254 sentences."""
     table = json.loads((FOLDER / name / "metrics.json").read_text())["alignment"]
     assert table["diagonal"]["error"] == pytest.approx(0.7552, abs=1e-4)
-    assert best_aligner(table)[2].startswith("No head") == (name != "multi30k-en-de")
+    assert alignment.best_aligner(table)[2].startswith("No head") == (name != "multi30k-en-de")
 
 
 def test_maps_over_words_leave_special_tokens_out() -> None:
@@ -183,9 +178,9 @@ def test_maps_over_words_leave_special_tokens_out() -> None:
     )  # fmt: skip
     by_pieces = trace.cross[..., :4] @ np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     reading = np.stack([by_pieces[..., 1, :], by_pieces[..., 2:4, :].mean(-2)], axis=-2)
-    np.testing.assert_allclose(word_maps(trace, "reading"), reading, atol=1e-6)
+    np.testing.assert_allclose(alignment.word_maps(trace, "reading"), reading, atol=1e-6)
     predicting = np.stack([by_pieces[..., 0, :], by_pieces[..., 1:3, :].mean(-2)], axis=-2)
-    np.testing.assert_allclose(word_maps(trace, "predicting"), predicting, atol=1e-6)
+    np.testing.assert_allclose(alignment.word_maps(trace, "predicting"), predicting, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.transformer.conftest import Command
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.evaluation import complexity
+from transformer.evaluation import complexity, complexity_records
 from transformer.evaluation import complexity_records as records
 from transformer.evaluation.complexity import (
     LEAST_ROUNDS,
@@ -25,20 +25,13 @@ from transformer.evaluation.complexity import (
     processor_name,
 )
 from transformer.evaluation.complexity_maps import map_bytes, time_maps
-from transformer.evaluation.complexity_records import (
-    COMPARED,
-    Measurement,
-    crossings,
-    exponents,
-    shipped,
-)
 from transformer.measures.layer_costs import LAYER_COSTS
 
 TINY = Plan(lengths=(8, 12, 20), widths=(8, 16), window=4, seconds=0)
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Measurement:
+def tiny() -> complexity_records.Measurement:
     return measure(TINY)
 
 
@@ -69,21 +62,23 @@ def test_held_bytes_are_counted_while_they_live() -> None:
     assert fused < 256**2 * 4 < 2 * 256**2 * 4 <= kept
 
 
-def test_a_measurement_has_every_cell_and_alone_survives_its_file(tiny: Measurement) -> None:
+def test_a_measurement_has_every_cell_and_alone_survives_its_file(
+    tiny: complexity_records.Measurement,
+) -> None:
     assert {(each.kind, each.n, each.d) for each in tiny.cells} == {
         (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
     }
     assert tiny.made.load >= 0
     assert {len(each.seconds) for each in tiny.cells} == {LEAST_ROUNDS}
     assert all(0 < each.bytes <= expected_bytes(each.kind, each.n, each.d) for each in tiny.cells)
-    assert Measurement.from_json(tiny.to_json()) == tiny
+    assert complexity_records.Measurement.from_json(tiny.to_json()) == tiny
     assert tiny.made.threads == 1 and tiny.made.torch == torch.__version__
     whole = json.loads(tiny.to_json())
     torn = {**whole, "cells": whole["cells"][1:]}
     other = {**whole, "format": 99}
     for text in ("", "[]", "{}", json.dumps(torn), json.dumps(other), "[" * 10_000):
         with pytest.raises(InputError, match="not a measurement"):
-            Measurement.from_json(text)
+            complexity_records.Measurement.from_json(text)
 
 
 def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
@@ -93,12 +88,12 @@ def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
     assert left == {("explicit", 600)}
     assert plan.most_held <= 2**20 < made.cell("explicit", 600, 8).bytes
     assert made.times("explicit", 8)[0].tolist() == [8]
-    rows = {row.kind: row for row in exponents(made, 8)}
+    rows = {row.kind: row for row in complexity_records.exponents(made, 8)}
     assert rows["explicit"].in_n is None and rows["attention"].in_n is not None
     assert (rows["explicit"].lengths, rows["attention"].lengths) == ((8,), (8, 600))
     assert (rows["explicit"].widths, rows["attention"].widths) == ((), (8, 16))
-    for first, second in COMPARED:
-        assert crossings(made, first, second).keys() == {8, 16}
+    for first, second in complexity_records.COMPARED:
+        assert complexity_records.crossings(made, first, second).keys() == {8, 16}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +142,7 @@ def test_without_the_systems_count_waiting_alone_is_load(monkeypatch: pytest.Mon
     ("load", "cores", "kept"), [(0.2, 2, True), (0.21, 2, False), (0.21, 8, True), (6, 8, False)]
 )
 def test_what_is_made_under_load_is_not_stored(
-    load: float, cores: int, kept: bool, tiny: Measurement, tmp_path: Path,
+    load: float, cores: int, kept: bool, tiny: complexity_records.Measurement, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, command: Command,
 ) -> None:  # fmt: skip
     made = dataclasses.replace(tiny, made=dataclasses.replace(tiny.made, load=load, cores=cores))
@@ -167,21 +162,21 @@ def test_cli_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
     status, out, err = command("complexity", *options, "--out", file)
     assert (status, out) == (0, file.read_text("utf-8"))
-    made = Measurement.from_json(out)
+    made = complexity_records.Measurement.from_json(out)
     assert made.made.command.endswith("complexity --quick --lengths 8 12 --widths 8 16")
     assert "MiB of tensors" in err.splitlines()[0]
     assert "threads 0" in command("complexity", "--quick", "--threads", 0).refused
 
 
 def test_the_shipped_file_is_of_these_layers() -> None:
-    made = shipped()
+    made = complexity_records.shipped()
     n, d = made.lengths[0], made.widths[0]
     x = torch.zeros(1, n, d)
     for kind in LAYER_COSTS:
         layer = build(kind, d, kernel=made.kernel, window=made.window)
         assert held_bytes(layer, x) == pytest.approx(made.cell(kind, n, d).bytes, rel=0.1), kind
     assert made.rounds >= LEAST_ROUNDS and made.made.processor and made.made.command
-    for row in exponents(made, made.widths[-1]):
+    for row in complexity_records.exponents(made, made.widths[-1]):
         assert row.in_n is not None and np.isfinite(row.in_n.value)
 
 

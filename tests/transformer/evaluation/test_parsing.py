@@ -15,15 +15,8 @@ from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
+from transformer.evaluation import parsing
 from transformer.evaluation.measure import Measuring, measure
-from transformer.evaluation.parsing import (
-    baselines,
-    evaluate,
-    is_parser,
-    load_parser,
-    parse,
-    source_text,
-)
 from transformer.evaluation.records import summary_table
 from transformer.measures.parse import calibrated, confidences, read_parse
 from transformer.models.catalogue import inspect_entry
@@ -75,35 +68,37 @@ def parser_folder(treebank: Path) -> Path:
 
 
 def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
-    parser = load_parser(tiny_parser, "cpu")
+    parser = parsing.load_parser(tiny_parser, "cpu")
     assert (parser.decoding.beam_size, parser.decoding.alpha) == (21, 0.3)
     sentences = [["The", "cat", "sees", "a", "dog", "."], ["(", "Yes"], ["Mary"]]
-    found = parse(parser, iter(sentences), beam_size=2)
+    found = parsing.parse(parser, iter(sentences), beam_size=2)
     assert [each.tree.words for each in found] == sentences
     assert all(read_tree(str(each)).children for each in found)
     # The grammar allows nothing but trees; without it a random model writes anything.
     assert all(each.complete and not each.rebuilt.repairs for each in found)
-    alone = [parse(parser, [words], beam_size=2)[0] for words in sentences]
+    alone = [parsing.parse(parser, [words], beam_size=2)[0] for words in sentences]
     assert [str(each) for each in alone] == [str(each) for each in found]
-    free = parse(load_parser(tiny_parser, "cpu", free=True), sentences[:1], max_length=30)
+    free = parsing.parse(
+        parsing.load_parser(tiny_parser, "cpu", free=True), sentences[:1], max_length=30
+    )
     assert free[0].rebuilt.repairs and free[0].tree.words == sentences[0]
     with pytest.raises(InputError, match="sentence 2 has no words"):
-        parse(parser, [["a"], []])
+        parsing.parse(parser, [["a"], []])
     with pytest.raises(InputError, match="'a b'"):
-        parse(parser, [["a b"]])
+        parsing.parse(parser, [["a b"]])
 
 
 def test_limit_views_and_what_is_no_parser(tiny_parser: Path, tiny_checkpoint: Path) -> None:
-    parser = load_parser(tiny_parser, "cpu")
+    parser = parsing.load_parser(tiny_parser, "cpu")
     most: set[int] = set()
     parser.translate(["Mary ran"], 1, progress=lambda _, steps: most.add(steps))
     assert most == {len(parser.read("Mary ran").ids) + 300}
     parser = Translator.load(tiny_parser, "cpu")
     trace = parser.trace("The cat sees a dog .", beam_size=3)
     assert trace.tgt_tokens[1].startswith("▁⟨") and parser.forcing_gap(trace) < 1e-5
-    assert not is_parser(Translator.load(tiny_checkpoint, "cpu"))
+    assert not parsing.is_parser(Translator.load(tiny_checkpoint, "cpu"))
     with pytest.raises(CheckpointError, match="does not write trees"):
-        load_parser(tiny_checkpoint, "cpu")
+        parsing.load_parser(tiny_checkpoint, "cpu")
 
 
 def test_new_symbols_and_bad_text(parser_folder: Path, treebank: Path, tmp_path: Path) -> None:
@@ -156,9 +151,9 @@ def test_every_bracket_has_the_row_that_wrote_it(tiny_parser: Path, beam_size: i
     parser = Translator.load(tiny_parser, "cpu")
     for text in ("The cat sees a dog .", "house ( Mary", "Yes", "unheardof the the the old tree"):
         words = text.split()
-        trace = parser.trace(source_text(words), beam_size=beam_size, max_length=60)
+        trace = parser.trace(parsing.source_text(words), beam_size=beam_size, max_length=60)
         reading = read_parse(trace, words, parser.tokenizer)
-        (alone_parse,) = parse(parser, [words], beam_size, max_length=60)
+        (alone_parse,) = parsing.parse(parser, [words], beam_size, max_length=60)
         assert str(reading.parse) == str(alone_parse)
         assert [words[node.first] for node in reading.nodes if node.is_word] == words
         for node in reading.nodes:
@@ -200,7 +195,7 @@ def test_publishing_scores_the_parser_and_its_baselines(
     table = summary_table([inspect_entry(out)])
     stamps = []
     for beam, record in ((21, "parsing"), (4, "parsing_baselines")):
-        scored = evaluate(load_parser(out, "cpu"), text, beam)
+        scored = parsing.evaluate(parsing.load_parser(out, "cpu"), text, beam)
         found = metrics[record] if beam == 21 else metrics[record]["this model"]
         stamps.append(found["measured"])
         assert found == scored | {"measured": stamps[-1]}
@@ -215,7 +210,7 @@ def test_publishing_scores_the_parser_and_its_baselines(
     assert len({stamp["model"] for stamp in stamps}) == 2
     assert {stamp["sha256"] for stamp in stamps} == {digest(text.read_bytes())}
     assert "| random weights | beam 4, alpha 0.3 |" in card in card
-    for name, values in baselines(text).items():
+    for name, values in parsing.baselines(text).items():
         assert f"| {name} | given the tags | {values['f1']:.1f} | {values['precision']:.1f}" in card
     with pytest.raises(ConfigError, match="a parser is scored by"):
         measure(out, Measuring(treebank))

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
+from transformer.measures import finish
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
-from transformer.measures.finish import (
-    could_reach,
-    crossing,
-    needed_then,
-    ranking,
-    score_at,
-    winning_ranges,
-)
 from transformer.search.records import SearchRecord
 from transformer.search.rules import PAPER, BeamRule, hugging_face, length_penalty
 from transformer.search.sampling import Sampling
@@ -216,38 +209,40 @@ leaves = st.builds(leaf, st.floats(-60, -0.01), st.integers(1, 60))
 @given(leaves, leaves, st.sampled_from([PAPER, hugging_face()]))
 @settings(max_examples=100)
 def test_above_the_crossing_the_longer_wins(a: Node, b: Node, rule: BeamRule) -> None:
-    alpha = crossing(a, b, rule)
+    alpha = finish.crossing(a, b, rule)
     if a.length == b.length:
         assert alpha is None
         return
     assume(abs(alpha) < 50)  # beyond, the penalty leaves the range of floats
     longer, shorter = (a, b) if a.length > b.length else (b, a)
-    assert score_at(a, alpha, rule) == pytest.approx(score_at(b, alpha, rule), rel=1e-6)
-    assert score_at(longer, alpha + 0.1, rule) > score_at(shorter, alpha + 0.1, rule)
-    assert score_at(longer, alpha - 0.1, rule) < score_at(shorter, alpha - 0.1, rule)
-    assert crossing(b, a, rule) == pytest.approx(alpha)
+    assert finish.score_at(a, alpha, rule) == pytest.approx(
+        finish.score_at(b, alpha, rule), rel=1e-6
+    )
+    assert finish.score_at(longer, alpha + 0.1, rule) > finish.score_at(shorter, alpha + 0.1, rule)
+    assert finish.score_at(longer, alpha - 0.1, rule) < finish.score_at(shorter, alpha - 0.1, rule)
+    assert finish.crossing(b, a, rule) == pytest.approx(alpha)
 
 
 def test_worked_by_hand_and_without_a_crossing() -> None:
     # -2 over 7 tokens against -1 over 1: 2 = ((5 + 7) / (5 + 1))^alpha, so alpha = 1.
     short, long = leaf(-1, 1), leaf(-2, 7)
-    assert crossing(long, short) == pytest.approx(1.0)
-    assert crossing(leaf(0.0, 3), leaf(-1.0, 5)) is None
-    assert [each.place for each in winning_ranges([leaf(-1.0, 5), leaf(-1.0, 5)])] == [0]
+    assert finish.crossing(long, short) == pytest.approx(1.0)
+    assert finish.crossing(leaf(0.0, 3), leaf(-1.0, 5)) is None
+    assert [each.place for each in finish.winning_ranges([leaf(-1.0, 5), leaf(-1.0, 5)])] == [0]
 
 
 @given(st.lists(leaves, min_size=1, max_size=7), st.floats(0, 2))
 @settings(max_examples=60)
 def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) -> None:
-    rules = winning_ranges(ended)
+    rules = finish.winning_ranges(ended)
     assert (rules[0].low, rules[-1].high) == (0.0, 2.0)
     for before, after in itertools.pairwise(rules):
         assert before.high == after.low and before.place != after.place
         # A larger alpha can only favour a longer one.
         assert ended[before.place].length < ended[after.place].length
     rule = next(each for each in rules if each.low <= alpha <= each.high)
-    best = max(score_at(node, alpha) for node in ended)
-    assert score_at(ended[rule.place], alpha) == pytest.approx(best, rel=1e-6)
+    best = max(finish.score_at(node, alpha) for node in ended)
+    assert finish.score_at(ended[rule.place], alpha) == pytest.approx(best, rel=1e-6)
 
 
 @given(st.integers(0, 2_000), st.sampled_from([0.0, 0.6, 1.5]), st.integers(2, 5))
@@ -255,13 +250,13 @@ def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) 
 def test_the_own_alpha_gives_the_order_of_the_search(seed: int, alpha: float, beam: int) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0))
     ended = [tree.node(index) for index in tree.leaves]
-    assert ranking(ended, alpha) == tuple(range(len(ended)))
+    assert finish.ranking(ended, alpha) == tuple(range(len(ended)))
     for node in ended:
-        assert score_at(node, alpha) == pytest.approx(node.score)
-        assert score_at(node, 0.0) == pytest.approx(node.total)
+        assert finish.score_at(node, alpha) == pytest.approx(node.score)
+        assert finish.score_at(node, 0.0) == pytest.approx(node.total)
     for node in tree.nodes:
-        assert could_reach(tree, node) >= node.score
+        assert finish.could_reach(tree, node) >= node.score
     scores = sorted((node.score for node in ended), reverse=True)
-    needed = needed_then(tree, len(tree.steps) - 1)
+    needed = finish.needed_then(tree, len(tree.steps) - 1)
     assert needed == (scores[beam - 1] if len(scores) >= beam else None)
-    assert needed_then(tree, -1) is None
+    assert finish.needed_then(tree, -1) is None

@@ -319,7 +319,7 @@ def banned(model: Model) -> tuple[int, ...]:
 
 
 def measured(model: Model, *names: str) -> dict[str, ByKind]:
-    every = importance(model, ENGLISH[:3], GERMAN[:3], wanted=names)  # type: ignore[arg-type]
+    every = importance(model, ENGLISH[:3], GERMAN[:3], names=names)  # type: ignore[arg-type]
     return {name: found for name, found, _ in every}
 
 
@@ -399,7 +399,7 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "edited", counted)
         ((_, found, _),) = importance(
-            tiny_translator, ENGLISH, GERMAN, wanted=["bleu"],
+            tiny_translator, ENGLISH, GERMAN, names=["bleu"],
             report=lambda *step: seen.append(step),
         )  # fmt: skip
     assert most <= 2  # each prepares weights of its own
@@ -421,8 +421,8 @@ def test_sentences_that_cannot_be_read_are_left_out(tiny_translator: Translator)
         tiny_translator.model, tiny_translator.tokenizer, device="cpu", max_tokens=lengths[-1]
     )
     short = [each for each in ENGLISH if len(few.tokenizer.tokenize(each).ids) < lengths[-1]]
-    ((_, mixed, noisy),) = importance(few, ["", *ENGLISH, "  "], wanted=["removal"])
-    ((_, alone, reliability),) = importance(few, short, wanted=["removal"])
+    ((_, mixed, noisy),) = importance(few, ["", *ENGLISH, "  "], names=["removal"])
+    ((_, alone, reliability),) = importance(few, short, names=["removal"])
     assert 0 < len(short) < len(ENGLISH) and noisy == reliability
     np.testing.assert_array_equal(mixed["cross"], alone["cross"])
     with pytest.raises(InputError, match="cannot read any of these sentences"):
@@ -472,9 +472,9 @@ def test_agreement_of_noisy_measures_is_corrected_for_their_reliability() -> Non
 
 def test_reliability_is_the_correlation_of_two_halves(tiny_translator: Translator) -> None:
     def grids(sentences: list[str], targets: list[str]) -> Floats:
-        ((_, found, _),) = importance(tiny_translator, sentences, targets, wanted=["removal"])
+        ((_, found, _),) = importance(tiny_translator, sentences, targets, names=["removal"])
         return np.concatenate([grid.ravel() for grid in found.values()])
 
-    ((_, _, found),) = importance(tiny_translator, ENGLISH, GERMAN, wanted=["removal"])
+    ((_, _, found),) = importance(tiny_translator, ENGLISH, GERMAN, names=["removal"])
     half = rank_correlation(*(grids(ENGLISH[at::2], GERMAN[at::2]) for at in (0, 1)))
     assert found == pytest.approx(max(0, 2 * half / (1 + half)), abs=0.02)

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from tests.tiny_models import SENTENCES
 from transformer.config import ModelConfig
 from transformer.measures.words import group_labels, word_groups
-from transformer.text.marks import SPECIAL, Style, byte_characters, marked, style_of, visible
+from transformer.text.marks import (
+    SPECIAL,
+    Style,
+    as_unknown,
+    byte_characters,
+    decoded,
+    is_unknown,
+    marked,
+    style_of,
+    unmarked,
+    visible,
+)
 from transformer.text.table import Marks, TableTokenizer
 from transformer.text.tokenizer import (
     BOS_ID,
@@ -218,6 +229,14 @@ def test_marks_of_one_piece_tell_of_the_next(style: Style, pieces: str, expected
         after = None if at - 1 in special else names[at - 1]
         one = marked(names[at : at + 1], style, special={0} if at in special else (), after=after)
         assert one[0] == expected.split(" ")[at]
+
+
+def test_no_text_looks_like_a_mark_of_unknown_text() -> None:
+    for text in ("⁇T", "▁⁇", "<unk>", "a ⁇"):
+        assert not is_unknown(visible(text)) and is_unknown(as_unknown(text))
+        assert unmarked([as_unknown(text), visible(text)]) == (visible(text),) * 2
+    spelled = [f"<0x{byte:02X}>" for byte in "⁇".encode()]
+    assert decoded([*spelled, as_unknown("▁x")]) == ["[U+2047]", "", "", "▁⁇x"]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])

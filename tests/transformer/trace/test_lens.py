@@ -17,7 +17,7 @@ from transformer.edits.model import edited
 from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.positions import pair_columns
-from transformer.trace import position_vectors
+from transformer.trace import position_vectors, removals
 from transformer.trace.lens import (
     Part,
     changes_without,
@@ -27,15 +27,6 @@ from transformer.trace.lens import (
 )
 from transformer.trace.position_vectors import embedding_tables, stack_input
 from transformer.trace.records import Trace
-from transformer.trace.removals import (
-    Head,
-    heads_of,
-    log_probs,
-    needs,
-    pruned,
-    with_edits,
-    without_heads,
-)
 from transformer.translator import Translator
 
 SRC, TGT, NEXT = (5, 9, 7, 12, 21, 2), (1, 6, 11, 28), (6, 11, 28, 2)
@@ -139,23 +130,23 @@ def test_an_embedding_a_position_and_biases_are_taken_out(model: Transformer, tr
 
 
 def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Trace) -> None:
-    heads = heads_of(model.config.head_shapes)
-    found = without_heads(model, trace)
-    loop = with_edits(model, trace, [[head.off] for head in heads])
+    heads = removals.heads_of(model.config.head_shapes)
+    found = removals.without_heads(model, trace)
+    loop = removals.with_edits(model, trace, [[head.off] for head in heads])
     batch = [found[head.kind][head.layer, head.head] for head in heads]
     np.testing.assert_allclose(np.stack(batch), loop, rtol=0, atol=1e-6)
 
 
 def test_needs_are_single_edits(model: Transformer, trace: Trace) -> None:
-    found = needs(model, trace)
-    own = log_probs(model, trace)
-    assert Head("cross", 1, 2).off == parse_edit("off cross.2.3")
+    found = removals.needs(model, trace)
+    own = removals.log_probs(model, trace)
+    assert removals.Head("cross", 1, 2).off == parse_edit("off cross.2.3")
     for changes, edit in (
         (found.words[1], "cut cross k2"),
         (found.networks["encoder"][0], "ffn off encoder.1"),
         (found.layers["decoder"][-1], f"skip decoder.{model.config.n_decoder_layers}"),
     ):
-        other = log_probs(edited(model, edit), trace)
+        other = removals.log_probs(edited(model, edit), trace)
         np.testing.assert_allclose(changes, other - own, atol=1e-6)
     assert found.of(found.words, None) == pytest.approx(found.words.sum(1))
     assert np.array_equal(found.of(found.heads["cross"], 2), found.heads["cross"][..., 2])
@@ -163,13 +154,15 @@ def test_needs_are_single_edits(model: Transformer, trace: Trace) -> None:
 
 def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
     model = random_model(CONFIGS["post-norm"], seed=4)
-    every = list(pruned(model, [trace, trace]))
-    assert {each.head for each in every} == set(heads_of(model.config.head_shapes))
-    singles = {head: float(log_probs(edited(model, [head.off]), trace).sum())
-               for head in heads_of(model.config.head_shapes)}  # fmt: skip
+    every = list(removals.pruned(model, [trace, trace]))
+    assert {each.head for each in every} == set(removals.heads_of(model.config.head_shapes))
+    singles = {head: float(removals.log_probs(edited(model, [head.off]), trace).sum())
+               for head in removals.heads_of(model.config.head_shapes)}  # fmt: skip
     assert every[0].log_prob == pytest.approx(2 * max(singles.values()), abs=1e-4)
     bare = edited(model, "off encoder; off decoder; off cross")
-    assert every[-1].log_prob == pytest.approx(2 * float(log_probs(bare, trace).sum()), abs=1e-4)
+    assert every[-1].log_prob == pytest.approx(
+        2 * float(removals.log_probs(bare, trace).sum()), abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("edits", ["", "off cross.2.1; scale encoder.1 0.5"])
@@ -228,15 +221,15 @@ def test_a_batch_of_sets_equals_a_loop(
         f"cut cross.{n} k2", "scale cross 0; scale encoder 2", "skip decoder.1; off encoder.1.2",
         ["off cross.1.1", "off cross.1.2"],
     ]  # fmt: skip
-    own = log_probs(model, trace)
-    plain = [log_probs(edited(model, each), trace) - own for each in sets]
+    own = removals.log_probs(model, trace)
+    plain = [removals.log_probs(edited(model, each), trace) - own for each in sets]
     seen, done = Passes(monkeypatch), []
-    found = with_edits(model, trace, sets, progress=lambda *at: done.append(at))
+    found = removals.with_edits(model, trace, sets, progress=lambda *at: done.append(at))
     np.testing.assert_allclose(found, plain, atol=1e-5)
     assert seen.rows == [1, 5, 1, 1] and done[-1] == (7, 7)
-    assert with_edits(model, trace, []).shape == (0, 5)
+    assert removals.with_edits(model, trace, []).shape == (0, 5)
     with pytest.raises(InputError, match=r"“off cross.9.1”: cross has layers 1 to"):
-        with_edits(model, trace, ["off cross.9.1"])
+        removals.with_edits(model, trace, ["off cross.9.1"])
 
 
 @pytest.mark.parametrize("length", [12, 70])
@@ -249,13 +242,15 @@ def test_a_base_model_takes_under_twenty_passes(
     seen = Passes(monkeypatch)
     trace = trace_of(length, length, 40)
     ninety_six = [
-        [head.off] for head in heads_of(model.config.head_shapes) if head.kind != "encoder_self"
+        [head.off]
+        for head in removals.heads_of(model.config.head_shapes)
+        if head.kind != "encoder_self"
     ]
     assert len(ninety_six) == 96
-    with_edits(model, trace, ninety_six)
+    removals.with_edits(model, trace, ninety_six)
     assert len(seen.rows) < 20
     seen.rows.clear()
-    without_heads(model, trace)
+    removals.without_heads(model, trace)
     assert len(seen.rows) < 20
 
 

@@ -14,14 +14,7 @@ from tests.messages import unpack
 from transformer.measures.heads import mutual_information
 from transformer.measures.words import word_groups
 from transformer.types import ATTENTION_KINDS
-from ui.attention.choice import (
-    AttentionSettings,
-    choose_cell,
-    mark_heads,
-    read_choice,
-    wanted_cell,
-    wanted_marks,
-)
+from ui.attention import choice
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice, to_pieces, to_units
 from ui.core import url_state
@@ -76,9 +69,9 @@ NUMBERS = ("", "0", "1-", "-1", "x", "1.5", "1e3")
 
 
 @pytest.mark.parametrize(("param", "raws"), [
-    (AttentionSettings.keys, NUMBERS),
-    (AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
-    (AttentionSettings.heads,
+    (choice.AttentionSettings.keys, NUMBERS),
+    (choice.AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
+    (choice.AttentionSettings.heads,
   ("", "1", "1.", ".1", "0.1", "1.0", "1.1-1.1", "1.1-", "a.b", "1.1.1")),
 ])  # fmt: skip
 def test_nonsense_is_refused(param: Param[Any], raws: tuple[str, ...]) -> None:
@@ -104,7 +97,7 @@ def _session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tokens_are_forgotten_with_another_kind_only() -> None:
-    pin, keys = AttentionSettings.pin, AttentionSettings.keys
+    pin, keys = choice.AttentionSettings.pin, choice.AttentionSettings.keys
     url_state.put(pin, ("key", 2))
     url_state.put(keys, (1,))
     url_state.put(KIND, "cross")  # the one that is shown
@@ -116,37 +109,37 @@ def test_tokens_are_forgotten_with_another_kind_only() -> None:
 
 def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> None:
     for cell, layer in (((None, None), ()), ((2, None), (3,)), ((None, None), (None,))):
-        choose_cell(cell)
+        choice.choose_cell(cell)
         assert url_state.stored(LAYER) == bool(layer)
         assert not layer or url_state.get(LAYER) == layer[0]
-        assert not any(map(url_state.stored, (HEAD, AttentionSettings.map)))
+        assert not any(map(url_state.stored, (HEAD, choice.AttentionSettings.map)))
 
 
 def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=3, n_heads=3)
     bits = mutual_information(trace.cross)
-    assert read_choice(trace).heads == ()  # nothing is combined by default
+    assert choice.read_choice(trace).heads == ()  # nothing is combined by default
     for cell, head in (
         ((None, None), divmod(int(bits.argmax()), 3)), ((1, None), (1, int(bits[1].argmax()))),
         ((2, 1), (2, 1)),
     ):  # fmt: skip
-        choose_cell(cell)
-        assert read_choice(trace, display="heads").heads == (head,)
-    mark_heads([(0, 0), (2, 1)])
-    assert read_choice(trace, display="heads").heads == ((0, 0), (2, 1))
+        choice.choose_cell(cell)
+        assert choice.read_choice(trace, display="heads").heads == (head,)
+    choice.mark_heads([(0, 0), (2, 1)])
+    assert choice.read_choice(trace, display="heads").heads == ((0, 0), (2, 1))
 
 
 def test_what_a_kind_does_not_have_is_still_wanted() -> None:
     trace = make_trace(S=4, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
-    choose_cell((2, 1))
+    choice.choose_cell((2, 1))
     url_state.put(KIND, "encoder_self")
-    assert read_choice(trace).cell == (None, 1)
-    assert wanted_cell() == (2, 1)
-    assert wanted_marks(read_choice(trace)) == ()
-    mark_heads([(0, 0), (2, 1)])
-    assert read_choice(trace).heads == ((0, 0),)
-    assert wanted_marks(read_choice(trace)) == ((0, 0), (2, 1))
+    assert choice.read_choice(trace).cell == (None, 1)
+    assert choice.wanted_cell() == (2, 1)
+    assert choice.wanted_marks(choice.read_choice(trace)) == ()
+    choice.mark_heads([(0, 0), (2, 1)])
+    assert choice.read_choice(trace).heads == ((0, 0),)
+    assert choice.wanted_marks(choice.read_choice(trace)) == ((0, 0), (2, 1))
     url_state.put(KIND, "cross")
-    assert read_choice(trace).heads == ((0, 0), (2, 1))
-    choose_cell(wanted_cell())
-    assert wanted_marks(read_choice(trace)) == ()
+    assert choice.read_choice(trace).heads == ((0, 0), (2, 1))
+    choice.choose_cell(choice.wanted_cell())
+    assert choice.wanted_marks(choice.read_choice(trace)) == ()

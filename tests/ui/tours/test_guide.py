@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import KIND_NAMES, percent, query_labels
+from figures.labels import KIND_NAMES, one_stop, percent, query_labels
 from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.forks import ROOT
@@ -358,3 +358,11 @@ def test_figures_have_origins(
     if says:
         rate = values["learning-rate"]
         assert rate["rates"].max() == pytest.approx(2e-3, rel=0.02) and rate["updates"][-1] == 900
+
+
+def test_texts_of_a_tour_end_in_one_full_stop_and_hold_no_names_of_records(shipped: Scene) -> None:
+    for stop in STOPS:
+        asked = stop.question(shipped)
+        text = f"{asked.ask} {asked.because}"
+        assert not re.search(r"[.!?…][”*]+\.|[a-z]_(test|\d{4})", text), text
+    assert one_stop("It writes “tired.”. Then **Why?**.") == "It writes “tired.” Then **Why?**"

@@ -7,6 +7,7 @@ import pytest
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
+from tests.views import make_view
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
@@ -14,7 +15,7 @@ from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_tr
 from ui.translate.opening import scene as scene_of
 from ui.translate.opening import script, stage
 from ui.translate.player import default_step
-from ui.translate.words import length_warning, uncertainty, unknown_pieces
+from ui.translate.words import doubts, length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
 RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
@@ -115,12 +116,11 @@ TRACE = make_trace()
     (["▁", *(f"<0x{b:02X}>" for b in "漢字".encode()), "</s>"], range(1, 7), ["漢字"]),
     (["<0x3C>", "b", "<0x3E>", "b", "<0x3C>", "</s>"], (0, 2, 4), ["<", ">"]),
     (["<0xE6>", "a", "<0xC3>", "<0xB1>", "é", "</s>"], (0, 2, 3, 4), ["\ufffd", "ñ", "é"]),
-    (["▁<unk>", "a", "<unk>", "▁x", "</s>"], (0, 2, 3), ["<unk>", "x"]),
+    (["▁<unk>", "a", "▁⁇<unk>", "▁⁇x", "⁇y", "</s>"], (0, 2, 3, 4), ["<unk>", "x", "y"]),
     (["a", "</s>"], (), []),
 ])  # fmt: skip
 def test_unknown_pieces(tokens: list[str], unknown: tuple[int, ...], expected: list[str]) -> None:
-    other = dataclasses.replace(TRACE, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
-    assert unknown_pieces(other) == expected
+    assert unknown_pieces(tokens, unknown) == expected
 
 
 def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
@@ -140,6 +140,11 @@ def test_a_translation_that_its_own_model_doubts_is_doubtful() -> None:
     doubted = dataclasses.replace(sure, log_probs=np.full(6, -1.0, "f4"))
     assert uncertainty(sure) == uncertainty(dataclasses.replace(doubted, n_forced=2)) == ""
     assert "a probability of 37% on average" in uncertainty(doubted)
+    # It was measured on finished models.
+    for moment, said in (("", [uncertainty(doubted)]), ("@3000", [])):
+        view = make_view(ROOT / f"checkpoints/everyday-en-de{moment}")
+        known = dataclasses.replace(doubted, src_unknown=())
+        assert [*filter(None, doubts(view, known))] == said
 
 
 def test_an_example_opens_on_a_telling_step() -> None:

@@ -29,6 +29,7 @@ from transformer.checkpoint.weights import (
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, library, read_values
+from transformer.types import literals
 
 #: Size limit: 8 GB in float32, as for this project's own models.
 MAX_PARAMETERS = 2_000_000_000
@@ -163,6 +164,7 @@ def copied(name: str, model: Any) -> tuple[Any, Family, dict[str, Any]]:
     return twin, family, values
 
 
+@literals
 def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
     """Return source and target vocabulary sizes."""
     source = int(model.get_input_embeddings().num_embeddings)

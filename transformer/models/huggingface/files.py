@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import math
 import warnings
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ FILES = (
 )  # fmt: skip
 
 #: Limits of integers in a config, and of weight files.
+MAX_PREFIX, MAX_TASKS = 200, 50  # characters of a prefix, prefixes
 MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
 #: Parts of names whose numbers are not sizes, such as the base of rotary positions.
 HARMLESS = ("theta", "param", "flop", "seed", "max_length")
@@ -135,6 +137,23 @@ def generation_settings(folder: Path) -> Settings:
     inner: Any = next(filter(None, map(values.get, ("decoder", "generator", "text_config"))), {})
     given = {name: value for name, value in values.items() if value is not None}
     return Settings(folder / CONFIG, {**(inner if isinstance(inner, dict) else {}), **given})
+
+
+def task_prefixes(folder: Path) -> dict[str, str]:
+    """Return the texts that a model was trained to read before its input, by task.
+
+    They are in `task_specific_params`, as of T5, and the prefix of all tasks in `prefix`.
+    """
+    prefixes: dict[str, str] = {}
+    for path in filter(Path.exists, (folder / CONFIG, folder / GENERATION)):
+        values = json_object(path)
+        tasks = values.get("task_specific_params")
+        tasks = {"default": values, **(tasks if isinstance(tasks, dict) else {})}
+        for name, settings in tasks.items():
+            text = settings.get("prefix") if isinstance(settings, dict) else None
+            if isinstance(text, str) and text.strip() and len(text) <= MAX_PREFIX:
+                prefixes[name[:MAX_PREFIX]] = text
+    return dict(islice(prefixes.items(), MAX_TASKS))
 
 
 def check_folder(folder: Path) -> int:

@@ -41,6 +41,7 @@ def describe(ref: ModelRef) -> Entry:
     return Entry(
         ref.name, ref, n_numbers=n_numbers, about=about, unused=generation.unused,
         metrics={DEFAULT_DECODING: generation.decoding.to_dict()},
+        prefixes=files.task_prefixes(folder),
     )  # fmt: skip
 
 

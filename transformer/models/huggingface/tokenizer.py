@@ -21,7 +21,15 @@ from transformer.text.limits import (
     check_tokenizer_json,
     checked_sentencepiece,
 )
-from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
+from transformer.text.marks import (
+    LANGUAGE,
+    START,
+    Style,
+    as_unknown,
+    marked,
+    style_of,
+    visible,
+)
 from transformer.text.tokenizer import clean
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -156,10 +164,9 @@ class HubTokenizer:
             encoding = self._tokenizer(
                 **arguments, truncation=False, padding=False, return_offsets_mapping=self._fast
             )
+            ids = tuple(encoding["input_ids"])
             # Ids of unknown pieces lack the marks of words.
-            unmarked = not self._fast and self.style in ("word_end", "joined")
-            names = self._tokenizer.tokenize(text) if unmarked else []
-        ids = tuple(encoding["input_ids"])
+            own, first = ([], 0) if self._fast else self._own_pieces(text, ids, target=target)
         if len(ids) > most:
             raise InputError(
                 f"the {what} has {len(ids):,} tokens (special ones included); "
@@ -174,16 +181,42 @@ class HubTokenizer:
             )
         starts = None
         if self._fast:
-            starts = [at == 0 or text[at - 1].isspace() for at, _ in encoding["offset_mapping"]]
-        elif unmarked:
-            whole = {str(token) for token in self._added.values()}
-            alone = {at for at, name in enumerate(names) if name in whole}
-            begun = [piece.startswith(START) for piece in marked(names, self.style, special=alone)]
-            special = self._special[0]
-            before = next((at for at, token in enumerate(ids) if token not in special), 0)
-            starts = [*[True] * before, *begun, *[True] * len(ids)][: len(ids)]
-        pieces = self.shown(ids, side=int(target), starts=starts, text=text)
-        return self._tokenized(ids, pieces, int(target), clean(text))
+            spans = encoding["offset_mapping"]
+            starts = [at == 0 or text[at - 1].isspace() for at, _ in spans]
+            texts = {at: text[begin:end] for at, (begin, end) in enumerate(spans)}
+        else:
+            texts = dict(enumerate(own, first))
+            if own and self.style in ("word_end", "joined"):
+                starts = [texts.get(at, START).startswith(START) for at in range(len(ids))]
+        pieces = [*self.shown(ids, side=int(target), starts=starts, text=text)]
+        for at, piece in texts.items():
+            if ids[at] == self.unknown_id and piece:
+                begins = self._fast and starts and starts[at] and pieces[at - 1 : at] != [START]
+                piece = visible(piece)
+                pieces[at] = as_unknown(START + piece.lstrip(START) if begins else piece)
+        return self._tokenized(ids, tuple(pieces), int(target), clean(text))
+
+    def _own_pieces(
+        self, text: str, ids: tuple[int, ...], *, target: bool
+    ) -> tuple[tuple[str, ...], int]:
+        """Return a text's pieces by a tokenizer in Python, unknown ones too, and their position."""
+        tokenizer = self._tokenizer
+        switches = target and hasattr(tokenizer, "_switch_to_target_mode")  # Marian
+        if switches:
+            tokenizer._switch_to_target_mode()
+        try:
+            names = tokenizer.tokenize(text)
+            own = tuple(tokenizer.convert_tokens_to_ids(names))
+        finally:
+            if switches:
+                tokenizer._switch_to_input_mode()
+        places = range(len(ids) - len(own) + 1)
+        first = next((at for at in places if ids[at : at + len(own)] == own), None)
+        if first is None:
+            return (), 0
+        whole = {str(token) for token in self._added.values()}
+        alone = {at for at, name in enumerate(names) if name in whole}
+        return marked(names, self.style, special=alone), first
 
     def of_ids(self, ids: Iterable[Any], most: int, *, target: bool = False) -> TokenizedText:
         """Return the text of token ids, including special tokens, as in a trace."""
@@ -246,10 +279,14 @@ class HubTokenizer:
         """
         names, special = self._names(ids, side), self.special(ids, side)
         alone = {*self._added} - {self.unknown_id}
-        added = [at for at, token in enumerate(ids) if token in alone and at not in special]
+        added = [
+            at for at, token in enumerate(ids)
+            if (token in alone or names[at] == f"<{token}>") and at not in special
+        ]  # fmt: skip
         before = None
         if after is not None and not self.special((after,), side):
-            before = self._names([after], side)[0]
+            name = self._names([after], side)[0]
+            before = None if name == f"<{after}>" else name
         style = self.style if self.fits[side] else "plain"
         pieces = [*marked(names, style, special={*special, *added}, starts=starts, after=before)]
         end = 0

@@ -21,7 +21,7 @@ from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
 from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Report, map_sizes
+from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
 
 #: Largest deviation of a row's sum from 1.
 ROW_TOLERANCE = 1e-3
@@ -49,6 +49,7 @@ class PassOutput:
     logits: Tensor | None  # [T, V] on the model's device, or None without a decoder
 
 
+@literals
 def run(
     model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
 ) -> PassOutput:
@@ -169,17 +170,11 @@ class Tracing:
         self._check_memory(0, len(ids) + new_tokens)
         found = self._generate(generation, ids, new_tokens, progress) if new_tokens else None
         ids += () if found is None else found.ids
-        trace = self._record(
+        return self._record(
             TokenizedText(source.text, (), (), (), ()), ids, ids[1:], top_k,
-            found=found, alpha=generation.decoding.alpha if found else 0.0,
+            written=source.pieces, found=found, alpha=generation.decoding.alpha if found else 0.0,
             text=self._text.decode(ids), forced=not new_tokens, n_forced=len(source.ids) - 1,
         )  # fmt: skip
-        n = len(source.ids)  # pieces of the text mark where words start
-        return replace(
-            trace,
-            tgt_tokens=(*source.pieces, *trace.tgt_tokens[n:]),
-            predicted_tokens=(*source.pieces[1:], *trace.predicted_tokens[n - 1 :]),
-        )
 
     def _translate(
         self,
@@ -199,6 +194,7 @@ class Tracing:
             change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
             generation = replace(generation, **change)
         start, first, limit = generation.start, generation.forced_first, 0
+        written: tuple[str, ...] = ()
         assert start is not None
         found = None
         if target is None:
@@ -210,11 +206,12 @@ class Tracing:
             found = self._generate(generation, source.ids, limit, progress)
             predicted = found.ids
         else:
-            predicted = self._target_ids(target, tgt_lang, first)
+            predicted, written = self._given(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
         n_fixed = int(first is not None and predicted[0] == first)
         trace = self._record(
             source, (start, *predicted[:-1]), predicted, top_k, found=found,
+            written=(*self._text.shown((start,)), *written),
             alpha=generation.decoding.alpha, unscored=n_fixed, text=self._text.decode(predicted),
             complete=predicted[-1] in generation.eos, forced=target is not None,
             n_forced=n_fixed if target is None else len(predicted),
@@ -272,23 +269,24 @@ class Tracing:
         n_layers = len(self._output.maps["decoder_self"])
         return generate(self._model, self.name, generation, ids, new_tokens, progress, n_layers)
 
-    def _target_ids(
+    def _given(
         self, target: str | Ids, tgt_lang: str | None, first: int | None
-    ) -> tuple[int, ...]:
-        """Return the target tokens that the decoder predicts."""
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return the ids of the target that the decoder predicts, and pieces of the first ones."""
         if isinstance(target, str):
-            ids = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang).ids
+            text = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang)
         else:
-            ids = self._text.of_ids(target, self.max_tokens, target=True).ids
+            text = self._text.of_ids(target, self.max_tokens, target=True)
+        ids, pieces = text.ids, text.pieces
         if tgt_lang is not None:
             if ids[-1] == self._text.languages[tgt_lang]:
-                ids = ids[:-1]
+                ids, pieces = ids[:-1], pieces[:-1]
             if first is not None and ids[:1] != (first,):
-                ids = (first, *ids)
+                ids, pieces = (first, *ids), (*self._text.shown((first,)), *pieces)
         if self._generation.eos and ids[-1] not in self._generation.eos:
             ids = (*ids, self._generation.eos[0])
         if len(ids) > self.max_tokens:
             raise InputError(
                 f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
             )
-        return ids
+        return ids, pieces

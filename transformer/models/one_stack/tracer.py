@@ -169,7 +169,7 @@ class StackModel(Unedited):
                 ids = (bos, *source.ids)
                 return build_trace(
                     self.tokenizer, {"encoder_self": self._pass(ids)[0]}, source=source.text,
-                    src_tokens=self.tokenizer.shown(ids), src_ids=ids,
+                    src_tokens=(*self.tokenizer.shown((bos,)), *source.pieces), src_ids=ids,
                     src_unknown=tuple(position + 1 for position in source.unknown),
                     src_special=(0, len(ids) - 1),
                 )  # fmt: skip
@@ -181,17 +181,19 @@ class StackModel(Unedited):
                 # `</s>` is only predicted; the model does not read it.
                 last = eos if new[-1:] == (eos,) else None
                 whole = (*text, *new[: -1 if last else None])
-                return self._record(source, whole, len(text), top_k, last, forced=not new)
-            n_prompt = None
+                written = (*self.tokenizer.shown((bos,)), *source.pieces[:-1])
+                return self._record(source, whole, written, len(text), top_k, last, forced=not new)
+            n_prompt, written = None, (*source.pieces, *self.tokenizer.shown((bos,)))
             if target is not None:
-                new = tuple(self._reader.target(target))
+                given = self._reader.target(target)
+                new, written = given.ids, (*written, *given.pieces[:-1])
             else:
                 limit = options.get("max_length")
                 decoding = self.decoding.resolve(beam_size, alpha, drawn=sampling is not None)
                 new = self._search([source], decoding, limit, sampling, progress)[0].ids
                 n_prompt = len(source.ids) + 1
             return self._record(
-                source, (*source.ids, bos, *new[:-1]), n_prompt, top_k, new[-1],
+                source, (*source.ids, bos, *new[:-1]), written, n_prompt, top_k, new[-1],
                 forced=target is not None,
             )  # fmt: skip
 
@@ -310,6 +312,7 @@ class StackModel(Unedited):
         self,
         source: Source,
         ids: tuple[int, ...],
+        written: tuple[str, ...],
         n_prompt: int | None,
         top_k: int,
         last: int | None,
@@ -319,6 +322,7 @@ class StackModel(Unedited):
         """Record a causal pass.
 
         Args:
+            written: pieces of the first ids, which come from a text.
             n_prompt: number of tokens before the model's own; None for all.
             last: the token after the text; None for the most probable.
         """
@@ -331,7 +335,7 @@ class StackModel(Unedited):
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
         own = ids[1:] if self.config.task == "continue" else predicted.ids[ids.index(bos) :]
         return build_trace(
-            self.tokenizer, {"decoder_self": maps}, ids, predicted,
+            self.tokenizer, {"decoder_self": maps}, ids, predicted, written,
             source=source.text, text=self.tokenizer.decode(own),
             score=predicted.log_prob(n_prompt - 1) / max(len(ids) - n_prompt + 1, 1),
             tgt_special=tuple(at for at, token in enumerate(ids) if token in (bos, eos)),

@@ -7,6 +7,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from transformer.models.huggingface.files import check_folder
 from transformer.models.huggingface.model import HuggingFaceModel
 from transformer.models.importers.settings import GENERATING
 from transformer.search.decoding import Decoding, default_decoding
+from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -487,17 +489,37 @@ def test_pieces_mark_the_start_of_words(made: dict[str, Pair]) -> None:
         trace = made[name].ours.trace("Two men, playing (a) guitar.", max_length=3)
         tokens = trace.src_tokens or trace.tgt_tokens
         special = trace.src_special if trace.src_tokens else trace.tgt_special
-        words = "".join(each for at, each in enumerate(tokens) if at not in special)
-        expected = re.escape("Two▁men,▁playing▁(a)▁guitar.")
-        for mark in (",", re.escape("("), re.escape(")")):
-            expected = expected.replace(mark, rf"({mark}|<unk>|\[UNK\])")
-        words = words.removeprefix("▁")
+        pieces = [each for at, each in enumerate(tokens) if at not in special]
+        words = "".join(unmarked(pieces)).removeprefix("▁")
         if name == "fsmt":  # where marks are words of their own
-            words = words.replace("▁<unk>▁a▁<unk>", "▁(a)").replace("▁<unk>", ",")
-            words = words.replace("▁.", ".").replace("▁,", ",")
-        assert re.fullmatch(expected, words), (name, words)
+            words = words.replace("▁(▁a▁)", "▁(a)").replace("▁.", ".").replace("▁,", ",")
+        assert words == "Two▁men,▁playing▁(a)▁guitar.", name
     tokens = made["gpt2"].ours.trace("Straße Ω 🎸").tgt_tokens
     assert "".join(tokens).startswith("Stra<0xC3><0x9F>e▁<0xCE><0xA9>▁<0xF0>")
+
+
+@pytest.mark.parametrize("name", ["t5", "m2m100", "nllb", "mbart", "llama", "bert", "marian"])
+def test_unknown_text_has_its_name(made: dict[str, Pair], name: str) -> None:
+    ours = made[name].ours
+    both = ours.family == "encoder_decoder"
+    trace = ours.trace("Two 🎸 men ☃☃", *(["A <i> 🎻 dog"] if both else []))
+    pieces = trace.src_tokens or trace.tgt_tokens
+    words = group_labels(pieces, word_groups(pieces, trace.src_special or trace.tgt_special))
+    assert {"Two", "⁇🎸", "⁇☃☃"} <= {*words} and not {"<unk>", "[UNK]"} & {*pieces}
+    if both:
+        assert trace.src_unknown == tuple(at for at, p in enumerate(pieces) if is_unknown(p))
+        assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
+        assert any(piece.endswith("⁇🎻") for piece in trace.predicted_tokens)
+
+
+def test_ids_without_a_piece_are_words(made: dict[str, Pair]) -> None:
+    for name in ("t5", "gpt2", "fsmt"):
+        text = made[name].ours._text
+        lost = max(text.sizes) + 7
+        first, second = text.cut("A dog", 10).ids[:2]
+        pieces = text.shown((first, lost))
+        assert group_labels(pieces, word_groups(pieces))[-1] == f"<{lost}>", name
+        assert text.shown((second,), lost) == text.shown((second,)), name
 
 
 def test_languages(made: dict[str, Pair]) -> None:
@@ -725,6 +747,40 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
         assert "python -m transformer import marian" in refused, arguments
     assert "does not continue texts" in command("complete", "x", "--checkpoint", t5).refused
     assert "an encoder-decoder; `translate`" in command("show", tiny_checkpoint).refused
+
+
+def test_a_task_prefix_is_offered_and_never_added_silently(
+    made: dict[str, Pair], tmp_path: Path, command: Command
+) -> None:
+    folder, german = tmp_path / "t5", "translate English to German: "
+    shutil.copytree(made["t5"].folder, folder)
+    assert not inspect_entry(folder).prefixes
+    for file, more in (
+        ("config.json", {"prefix": "ask: ", "task_specific_params": {
+            "summary": {"prefix": "summarize: "}, "odd": 1, "none": {"prefix": " "}}}),
+        ("generation_config.json", {"task_specific_params": {"de": {"prefix": german}}}),
+    ):  # fmt: skip
+        values = json.loads((folder / file).read_text()) | more
+        (folder / file).write_text(json.dumps(values))
+    prefixes = inspect_entry(folder).prefixes
+    assert prefixes == {"default": "ask: ", "summary": "summarize: ", "de": german}
+    ours = HuggingFaceModel.load(folder, "cpu")
+    plain, prefixed = (ours.translate([text])[0].text for text in ("A dog.", f"{german}A dog."))
+    run = partial(command, "translate", "--checkpoint", folder)
+    note = f"This model was trained with a task prefix, such as “{german}”; see --prefix-text\n"
+    ran = run("A dog.", "A dog.")
+    assert ran.out == f"{plain}\n{plain}\n" and ran.err.count(note) == 1
+    for sentence, text, expected in (
+        ("A dog.", german.strip(), prefixed),
+        (f"{german}A dog.", "de", prefixed),
+        ("A dog.", "the ", ours.translate(["the A dog."])[0].text),
+    ):
+        ran = run(sentence, "--prefix-text", text)
+        assert ran.out == f"{expected}\n" and note not in ran.err
+    to = ("--src", "A dog.", "--out", tmp_path / "it.npz", "--checkpoint", folder)
+    assert command("trace", *to).err == note
+    assert not command("trace", *to, "--prefix-text", "de").err
+    assert load_arrays(tmp_path / "it.npz").source == f"{german}A dog."
 
 
 def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
