@@ -112,7 +112,10 @@ class ModelConfig:
                     f"d_model={self.d_model} is not a multiple of {name}={n_heads}; "
                     "choose one that is, or set d_k and d_v"
                 )
-        if self.positions in ("sinusoidal", "stored") and self.d_model % 2:
+        paired = (
+            self.positions in ("sinusoidal", "stored") and self.position_layout == "interleaved"
+        )
+        if paired and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
         if self.position_frequencies == "endpoint" and self.d_model < 4:
             raise ConfigError(f"d_model={self.d_model} has no two frequencies; it needs 4")

@@ -23,13 +23,14 @@ def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> T
     """Return the d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
 
     Args:
+        d_model: an odd one has a last sine without a cosine, with "endpoint" a last column of 0.
         which: "endpoint" is 10000^(-2i / (d_model - 2)). Departure: as in tensor2tensor, the code
             behind the paper.
 
     Returns: [d_model / 2], float64, from 1 down to almost (with "endpoint", exactly) 1 / 10000.
     """
-    if d_model < 2 or d_model % 2:
-        raise ValueError(f"d_model={d_model} must be even and at least 2")
+    if which == "endpoint":
+        d_model -= d_model % 2
     width = d_model if which == "paper" else d_model - 2
     if not width:
         raise ValueError(f"d_model={d_model} has one frequency; an end point needs two")
@@ -45,7 +46,7 @@ def sinusoidal(
 
     Args:
         n_positions: rows, for positions start .. start + n_positions - 1.
-        d_model: columns; even.
+        d_model: columns; even in the paper's layout.
         start: first position; any integer, as the formula has no longest length.
         layout: "interleaved" (the paper's) or "concatenated": all sines, then all cosines.
         frequencies: see `angular_frequencies`.
@@ -53,13 +54,16 @@ def sinusoidal(
     Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since float32
         angles lose digits at large positions. On the meta device, only the shape.
     """
+    if d_model < 2 or (d_model % 2 and layout == "interleaved"):
+        raise ValueError(f"d_model={d_model} must be even and at least 2")
     table = torch.empty(n_positions, d_model, dtype=torch.float32)
     if table.is_meta:
         return table
     positions = torch.arange(start, start + n_positions, dtype=torch.float64)
     angles = positions[:, None] * angular_frequencies(d_model, frequencies)  # [n, d_model / 2]
     if layout == "concatenated":
-        table = torch.cat([angles.sin(), angles.cos()], dim=1)
+        table = torch.cat([angles.sin(), angles.cos()[:, : d_model // 2]], dim=1)
+        table = nn.functional.pad(table, (0, d_model - table.size(1)))  # an odd width of fairseq
     else:
         table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
     return table.to(torch.float32)

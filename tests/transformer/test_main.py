@@ -120,7 +120,7 @@ BAD = {
     "translate --checkpoint ~/none x": "none: no such checkpoint",
     "translate --checkpoint $ --beam 0 x": "beam size 0",
     "translate --checkpoint $ --beam x x": "'x'",
-    "translate --checkpoint $ --alpha -1 x": "alpha -1.0",
+    "translate --checkpoint $ --alpha -11 x": "alpha -11.0",
     "translate --checkpoint $ --device tpu x": "device 'tpu'",
     "translate --checkpoint $ --edit 'off cross.4' x": "cross has layers 1 to 3",
     "translate --checkpoint $ --temperature 0.5 x": "--temperature 0.5 needs --sample",

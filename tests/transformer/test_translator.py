@@ -83,7 +83,7 @@ def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: T
 
 @pytest.mark.parametrize(("text", "options", "message"), [
     (ANIMAL, {"beam_size": 0}, "beam size 0 .* from 1 to 64"),
-    (ANIMAL, {"alpha": -0.1}, "alpha -0.1 .* from 0 to 10"),
+    (ANIMAL, {"alpha": -10.1}, "alpha -10.1 .* from -10 to 10"),
     (ANIMAL, {"max_length": 0}, "max_length 0"),
     (ANIMAL, {"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
     (ANIMAL, {"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),

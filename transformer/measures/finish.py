@@ -83,9 +83,10 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
 def could_reach(tree: Tree, node: Node) -> float:
     """Return the highest score that a live hypothesis could still reach.
 
-    Log-probabilities only fall, and the maximum length has the largest divisor.
+    Log-probabilities only fall, and the maximum length has the largest divisor, or the current one
+    if alpha is below 0.
     """
-    return node.total / tree.penalty(tree.max_length)
+    return node.total / tree.penalty(tree.max_length if tree.alpha > 0 else node.length)
 
 
 def needed_then(tree: Tree, step: int) -> float | None:

@@ -38,7 +38,7 @@ SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
 TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
 
 
-#: Largest values on offer; the search accepts more.
+#: Largest values on offer, and the negative of the exponent; the search accepts more.
 MAX_BEAM, MAX_ALPHA = 10, 2.0
 
 
@@ -47,7 +47,9 @@ class SearchChoice(Choice):
     """Search settings; the paper's by default, see `ui.frame.decoding` for a checkpoint's own."""
 
     beam: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
-    alpha: Param[float] = Param("alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha)
+    alpha: Param[float] = Param(
+        "alpha", url_state.number(-MAX_ALPHA, MAX_ALPHA), PAPER_DECODING.alpha
+    )
     sample: Param[bool] = url_state.switch("sample")
     temperature: Param[float] = Param("temperature", url_state.number(0.05, 3), 1.0)
     top_k: Param[int] = Param("top_k", url_state.whole(0, 100), 0)

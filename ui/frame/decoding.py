@@ -43,7 +43,8 @@ def draw_decoding(default: Decoding, samples: bool = True, visible: bool = True)
         visible: False stores the settings without drawing.
     """
     own = default
-    default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=min(own.alpha, MAX_ALPHA))
+    alpha = min(max(own.alpha, -MAX_ALPHA), MAX_ALPHA)
+    default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=alpha)
     defaults: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
     values: dict[Param[Any], Any]
     values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
@@ -86,7 +87,7 @@ def _take_search(default: Decoding, how: str) -> None:
 def _draw_beam(default: Decoding) -> None:
     st.slider("Beam size", 2, MAX_BEAM, help=term("beam"), **_bound(SearchChoice.beam))
     st.slider(
-        "Length penalty α", 0.0, MAX_ALPHA, step=0.1, help=term("length penalty"),
+        "Length penalty α", -MAX_ALPHA, MAX_ALPHA, step=0.1, help=term("length penalty"),
         **_bound(SearchChoice.alpha),
     )  # fmt: skip
 

@@ -37,6 +37,7 @@ from transformer.models.importers.pieces import (
     check_sides,
     find_checkpoints,
     first_there,
+    no_piece,
     tokenizer_of,
 )
 from transformer.models.importers.registry import Imported, code
@@ -49,6 +50,9 @@ from transformer.types import Report
 #: Special tokens at the start of every dictionary, and their ids.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _, PAD, EOS, UNK = range(4)
+
+#: Ends a dictionary's line whose piece replaces an earlier one.
+OVERWRITE = "#fairseq:overwrite"
 
 #: Settings that change the architecture.
 OTHER_MODELS = (
@@ -119,8 +123,6 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     layout, computed = layout_of(config), dict[str, Tensor]()
     for table, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
         if not settings.flag(f"{stack}_learned_pos"):  # this stack has sinusoids
-            even = config.d_model % 2 == 0
-            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
             computed[table] = sinusoids(config)
     names = {
         name: _aliases(name, settings, config) for name in layout.stored if name not in computed
@@ -277,19 +279,30 @@ def _only(folder: Path, pattern: str) -> Path | None:
 
 
 def read_dictionary(path: Path) -> tuple[str, ...]:
-    """Return the pieces in order of their ids. Every line has a piece and its count."""
+    """Return the pieces in order of their ids. Every line has a piece and its count.
+
+    A piece marked `OVERWRITE` takes the place of an earlier one, whose row no text reaches any
+    more, except that special tokens keep their ids.
+    """
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
-    pieces = list(SPECIAL)
+    ids = {piece: index for index, piece in enumerate(SPECIAL)}
     for number, line in enumerate(lines, 1):
         piece, _, count = line.rstrip().rpartition(" ")
+        if overwrites := count == OVERWRITE:
+            piece, _, count = piece.rpartition(" ")
         if not piece or not count.removeprefix("-").isdigit():
             raise CheckpointError(
                 f"{path}: line {number:,} is not a piece and its count: {line!r:.80}"
             )
-        pieces.append(piece)
-    if len(set(pieces)) != len(pieces):
-        raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
-    return tuple(pieces)
+        if piece in ids and not overwrites:
+            raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
+        if piece in SPECIAL:
+            ids[no_piece(len(ids))] = len(ids)
+        else:
+            if (earlier := ids.pop(piece, None)) is not None:
+                ids[no_piece(earlier)] = earlier
+            ids[piece] = len(ids)
+    return tuple(sorted(ids, key=ids.__getitem__))
 
 
 def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:

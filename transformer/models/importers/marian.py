@@ -26,6 +26,7 @@ from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
 from transformer.models.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
+from transformer.models.importers.pieces import no_piece
 from transformer.models.importers.registry import Imported
 from transformer.models.importers.settings import (
     ACTIVATIONS,
@@ -252,24 +253,31 @@ def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTo
         and TARGET_VOCABULARY in tables,
     )
     added, special = _added(folder, settings, tables)
-    marks = Marks(special, added=() if settings.flag("split_special_tokens") else tuple(added))
     sides = (
         (SOURCE_MODEL, VOCABULARY, config.vocab_size),
         (TARGET_MODEL, TARGET_VOCABULARY if separate else VOCABULARY, config.target_vocab_size),
     )
-    for _, name, size in sides:
-        if name not in tables:
-            raise CheckpointError(f"{folder / name}: the file is missing")
-        _check_vocabulary(folder / name, tables[name] | added, size, config)
     tokenizer: TableTokenizer | None = None
     try:
         for model, name, size in reversed(sides):
-            ids = tables[name] | added
-            # Ids of deleted pieces, or padding to a round number. No text has these names, since
-            # they hold a space.
+            if name not in tables:
+                raise CheckpointError(f"{folder / name}: the file is missing")
+            ids = {**tables[name]}
+            taken = {*ids.values()} if name == TARGET_VOCABULARY else set()
+            # Their ids continue the source's vocabulary, and may be other pieces of the target's.
+            more = {
+                text: index for text, index in added.items()
+                if name == VOCABULARY or (text not in ids and index < size and index not in taken)
+            }  # fmt: skip
+            ids |= more
+            marks = Marks(
+                special, added=() if settings.flag("split_special_tokens") else tuple(more)
+            )
+            _check_vocabulary(folder / name, ids, size, config)
+            # Ids of deleted pieces, or padding to a round number.
             free = sorted({*range(size)} - {*ids.values()}) if len(ids) < size else []
             with blaming(name):
-                table = table_of(ids | {f"<no piece {index}>": index for index in free})
+                table = table_of(ids | {no_piece(index): index for index in free})
             with blaming(model):
                 tokenizer = TableTokenizer(
                     read_small(folder / model, MAX_TABLE), table, config, tokenizer, marks=marks
@@ -333,9 +341,8 @@ def _added(
             continue
         if token.get("single_word"):
             raise CheckpointError(f"{path}: {text!r:.80} has single_word, which is not supported")
-        for name, ids in tables.items():
-            if ids.get(text, int(index)) != int(index):
-                raise CheckpointError(f"{path}: {text!r:.80} is {index}, but {ids[text]} in {name}")
+        if (own := tables[VOCABULARY].get(text, int(index))) != int(index):
+            raise CheckpointError(f"{path}: {text!r:.80} is {index}, but {own} in {VOCABULARY}")
         added[text] = int(index)
         marks += [text] if token.get("special") else []
     return added, tuple(marks)

@@ -86,6 +86,11 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
         raise CheckpointError(str(error)) from None
 
 
+def no_piece(index: int) -> str:
+    """Return the name of an id without a piece, which no text contains, since it holds spaces."""
+    return f"<no piece {index}>"
+
+
 def restrict(model: bytes, vocabulary: Collection[str]) -> bytes:
     """Mark ordinary pieces as unused unless in the vocabulary or a single character.
 

@@ -27,12 +27,15 @@ from tests.transformer.models.importers.reference import (
     Reference,
     SameModel,
     batch,
+    check_pass,
     imported,
 )
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
 from transformer.models.catalogue import inspect_entry
+from transformer.models.importers.fairseq import read_dictionary
 from transformer.models.importers.registry import FORMATS
+from transformer.positions import sinusoids
 from transformer.search.decoding import Decoding
 from transformer.search.rules import PAPER
 from transformer.text.normalise import Preparation
@@ -57,6 +60,22 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 class TestSameModel(SameModel):
     pass
+
+
+@pytest.mark.parametrize("shape", ["post-norm, all shared", "positions of both kinds"])
+def test_an_odd_width_of_fairseq_ends_in_a_column_of_zeros(tmp_path: Path, shape: str) -> None:
+    width = {"encoder_embed_dim": 21, "decoder_embed_dim": 21}
+    pair = make_pair(tmp_path, "fairseq", shape, **width)
+    assert not sinusoids(pair.ours.config)[:, -1].any()
+    check_pass(pair)
+
+
+def test_a_dictionary_may_overwrite_its_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "dict.txt"
+    path.write_text("cat 9\ndog 7\ncat 3 #fairseq:overwrite\n<pad> 1 #fairseq:overwrite\nend 1\n")
+    pieces = read_dictionary(path)
+    assert (pieces.index("cat"), pieces.index("<pad>"), len(pieces)) == (6, 1, 9)
+    assert pieces[4:] == ("<no piece 4>", "dog", "cat", "<no piece 7>", "end")
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
@@ -198,6 +217,8 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
      Decoding(5, 0.0), ("repetition_penalty=2.5",)),
     ({"batch_size": 4}, Decoding(1, 0.0), ()),
+    ({"beam_size": 100, "beam_alpha": "x"}, Decoding(64, 0.0),
+     ("beam_alpha='x'", "beam_size=100 (64 here)")),
 ])  # fmt: skip
 def test_decoding_of_joeynmt_is_kept(
     testing: dict[str, Any], decoding: Decoding, unused: tuple[str, ...], tmp_path: Path

@@ -3,6 +3,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -31,11 +32,13 @@ from transformer.execution.packed import PackedDecoder
 from transformer.execution.steps import PackedSteps
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
+from transformer.models.importers.settings import GENERATING
 from transformer.search.beam import search
 from transformer.search.decoding import default_decoding
 from transformer.search.reader import Reader
 from transformer.search.request import SearchOptions, search_request
 from transformer.search.rules import hugging_face
+from transformer.search.sampling import Sampling
 from transformer.translator import Translator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -76,9 +79,10 @@ def found_by_both(
         ids = torch.tensor([pair.ours.read(text).ids])
         made = pair.theirs.model.generate(
             input_ids=ids, num_beams=beam, num_return_sequences=beam, max_new_tokens=n_new,
-            max_length=None, length_penalty=penalty, early_stopping=early, do_sample=False, **more,
+            max_length=None, length_penalty=penalty, early_stopping=early, do_sample=False,
+            return_dict_in_generate=True, output_scores=True, **more,
         )  # fmt: skip
-        theirs = [[each for each in row[1:] if each != pad] for row in made.tolist()]
+        theirs = [[each for each in row[1:] if each != pad] for row in made.sequences.tolist()]
         reader = Reader(config, pair.ours.tokenizer, 100, 50)
         options: SearchOptions = {"allow_unknown": True, "rule": hugging_face(early)}
         settings = search_request(reader, beam, penalty, options, top_k=3).settings
@@ -86,6 +90,9 @@ def found_by_both(
         with torch.inference_mode():
             steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)
             found = search(steps, [n_new], settings)[0]
+        if beam > 1:
+            scores = [each.score for each in found.hypotheses]
+            np.testing.assert_allclose(scores, made.sequences_scores, rtol=1e-5, atol=1e-4)
         both.append((theirs, [list(each.ids) for each in found.hypotheses]))
     return both
 
@@ -177,6 +184,21 @@ def test_added_tokens_are_found_before_text_is_cut(tmp_path: Path, shape: str, h
     check_pass(pair)
 
 
+def test_added_tokens_beside_separate_vocabularies(tmp_path: Path) -> None:
+    """The library gives them ids after the source's, which may be pieces of the target."""
+    with_added(tmp_path / "theirs", "separate vocabularies", "added_tokens.json")
+    pair = opened_by_both(tmp_path)
+    target = json.loads((tmp_path / "theirs" / "target_vocab.json").read_text())
+    for text in ("the covid19 cat", "a New York<ent>dog", ">>fra<< the covid19", *typed_texts(20)):
+        ids = [*pair.ours.tokenize(text).ids, pair.ours.config.eos_id]
+        assert ids == pair.theirs.cut(text).input_ids, text
+    tables = pair.ours.tokenizer.pieces, pair.ours.tokenizer.target.pieces
+    assert "covid19" in tables[0] and all(
+        tables[1][index] == name for name, index in target.items()
+    )
+    check_pass(pair)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(tmp_path: Path, dtype: str) -> None:
     model = make_folder(tmp_path / "theirs", "tied, unequal depths").to(getattr(torch, dtype))
@@ -235,6 +257,11 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
         pair.ours.translate(["the cat " * 90])
 
 
+def test_an_odd_width_has_one_more_sine_than_cosines(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies", d_model=21)
+    check_pass(opened_by_both(tmp_path))
+
+
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
@@ -271,6 +298,41 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
     assert not {pad, 7, 9} & set(step.top_ids[step.top_log_probs > -1e9].tolist())
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("renormalise", [False, True])
+def test_banned_words_and_negative_penalties_are_the_librarys(
+    seed: int, renormalise: bool, tmp_path: Path
+) -> None:
+    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths", seed)
+    pad, eos = theirs.config.pad_token_id, theirs.config.eos_token_id
+    theirs.final_logits_bias[0, eos] = 1.0  # for longer translations
+    theirs.save_pretrained(tmp_path / "theirs")
+    pair = opened_by_both(tmp_path)
+    # The beginnings of a first search, so that the bans matter.
+    first = [row for _, rows in found_by_both(pair, 3, 1.0, 9, False) for row in rows]
+    words = [row[at : at + n] for row in first for at, n in ((0, 2), (2, 3)) if len(row) >= at + n]
+    settings = {
+        "bad_words_ids": [[pad], [eos], *words, [eos, pad], [5, 6, 7, 8]],
+        "renormalize_logits": renormalise, "length_penalty": -1.5, "early_stopping": "never",
+    }  # fmt: skip
+    edit("generation_config.json", **settings)(tmp_path / "theirs")
+    (tmp_path / "ours").rename(tmp_path / "first")
+    pair = opened_by_both(tmp_path)
+    assert pair.ours.decoding.alpha == -1.5 and pair.ours.config.suppressed_words[2:]
+    pair.theirs.model.generation_config.update(**settings)
+    for beam, penalty, early in (
+        (1, -1.5, False), (2, -0.5, "never"), (3, -3.0, False), (4, -1.5, True), (5, 1.0, "never"),
+    ):  # fmt: skip
+        for found, expected in found_by_both(pair, beam, penalty, 9, early):
+            assert expected == found and not any(row in first for row in found)
+    # A sampled token is no banned one either.
+    for drawn in range(5):
+        sampling = Sampling(seed=drawn)
+        ids = pair.ours.translate([ENGLISH[1]], 1, sampling=sampling, max_length=9)[0].ids
+        spelled = {ids[at : at + n] for at in range(9) for n in (2, 3)}
+        assert not spelled & {*map(tuple, words)}
+
+
 def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     make_folder(tmp_path / "theirs", "tied, unequal depths")
     settings = {"eos_token_id": [0, 5], "min_length": 0, "no_repeat_ngram_size": 2}
@@ -280,6 +342,21 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     named = ("eos_token_id=[0, 5]", "no_repeat_ngram_size=2", "max_length=60")
     assert f"no effect here: {', '.join(f'`{each}`' for each in named)}." in card
     assert inspect_entry(tmp_path / "ours").unused == named
+
+
+@pytest.mark.parametrize("value", ["x", {"a": 1}, [["x"]], -7, 1e300, 10**12, True, [], None])
+@pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
+def test_a_bad_setting_is_listed_and_the_model_opens(name: str, value: Any, tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies")
+    if name == "config.json":
+        (tmp_path / "theirs" / "generation_config.json").unlink()
+    edit(name, **dict.fromkeys(GENERATING, value))(tmp_path / "theirs")
+    ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
+    assert len(ours.translate(["A dog."], max_length=4)[0].ids) <= 4
+    listed = {said.partition("=")[0] for said in inspect_entry(tmp_path / "ours").unused}
+    if value in ("x", {"a": 1}, [["x"]]):
+        assert listed == {*GENERATING}
+    assert bool(listed) == (value is not None)
 
 
 @pytest.mark.parametrize("own", [
