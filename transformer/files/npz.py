@@ -69,7 +69,9 @@ def _opened(path: Path) -> zipfile.ZipFile:
         if not path.is_file():
             kind = "a folder, not a file" if path.is_dir() else "no such file"
             raise CheckpointError(f"{path}: {kind}")
-        if reason := unread(path):
+        with open(path, "rb") as file:
+            other = path.suffix != ".npz" or file.read(2) != b"PK"
+        if other and (reason := unread(path)):
             raise CheckpointError(f"{path}: {reason}")
         _check_end(path)
         return zipfile.ZipFile(path)

@@ -17,7 +17,6 @@ from typing import Any
 
 from transformer.errors import CheckpointError
 from transformer.files.safe import json_object, open_file
-from transformer.files.torch_file import outer_texts
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,8 @@ def _content(
     path: Path, importer: str | None, *, start_only: bool = False, folder: bool = False
 ) -> str | None:
     """Return the content of one file by its first bytes and, if a torch file, its texts."""
+    from transformer.files.torch_file import outer_texts  # a page of maps needs no torch
+
     try:
         with open_file(path) as (file, status):
             start = file.read(64)
