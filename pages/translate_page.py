@@ -61,14 +61,14 @@ def draw(side: Side) -> None:
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         draw_text(text or "(an empty translation)", view.spoken[1])
     draw_warnings(view, trace)
-    if view.entry.ref.edits and not side.letter:
-        st.markdown(said_of_changes(view, trace, get_trace(view.original)))
     if chosen == "steps":
         draw_steps(view, trace)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
     else:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
+    if view.entry.ref.edits and not side.letter:  # below, so that nothing moves
+        st.markdown(said_of_changes(view, trace, get_trace(view.original)))
 
 
 def draw_steps(view: View, trace: Trace) -> None:

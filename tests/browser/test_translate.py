@@ -49,7 +49,7 @@ def test_a_typed_sentence_gives_translation_and_heatmap(app: str, open_page: Ope
     player_is_ready(page)
     until_idle(page)  # a run that is not over yet may still set the field
     page.locator("textarea").fill("headlight")
-    page.get_by_role("button", name="Translate", exact=True).click()
+    page.get_by_role("button", name="Reverse", exact=True).click()
     expect(page.locator(".st-key-headline [translate=no][lang='']")).to_have_text("thgildaeh")
     expected = trace_of(REVERSE, "headlight")
     expect(page.locator(".player .count")).to_have_text(

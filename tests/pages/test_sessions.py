@@ -38,7 +38,7 @@ def test_everyone_sees_their_own_sentences(tmp_path: Path) -> None:
             received[index] += session.received
             _sees(session, traces[opened[index]])
             start.wait()
-            session.type("Sentence", typed[index], "Translate")
+            session.type("Sentence", typed[index], "Reverse")
             received[index] += session.received
             _sees(session, traces[typed[index]])
         with Session(address) as session:

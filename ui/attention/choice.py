@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -291,8 +292,10 @@ def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]
         if kind in roles and tag.finding.named:
             roles[kind][layer, head] = tag.word, tag.text
     name = url_state.get(AttentionSettings.find)
-    usable = name in all_measures() and (is_built_in(name) or not is_public())
-    if url_state.stored(AttentionSettings.find) and usable:
+    usable = False
+    with suppress(InputError):  # the finder says why
+        usable = url_state.stored(AttentionSettings.find) and name in measures()
+    if usable:
         for kind in kinds_of(trace):
             values = computed(view, found_values(kind, url_state.get(UNITS), name))
             if values is not None and not isinstance(values, str):

@@ -194,5 +194,6 @@ def _variables(theme: Theme) -> str:
         "--st-code-font": "ui-monospace, Source Code Pro, Menlo, Consolas, monospace",
         "--st-base-radius": "0.25rem",
         "--hl-scale": "1",
+        "--hl-frame": "2px",
     }
     return " ".join(f"{name}: {value};" for name, value in values.items())

@@ -145,7 +145,7 @@ def pieces_settings(side: Side) -> Changes:
 def pieces_figure(view: View, text: TextSide) -> Exhibit:
     """Return one side's figure; it needs no session."""
     if view.kind == "checkpoint":
-        return figure_for(view, in_pieces, side=text, token=-2)
+        return figure_for(view, in_pieces, side=text, token=-1)
     return figure_for(view, traced_pieces, side=text)
 
 

@@ -83,6 +83,7 @@ function mount(root, host, header, kinds) {
     for (const head of heads) kind.off[out ? "add" : "delete"](String(head));
     lightOff();
     window[LEFT] = { root, at: root.getRootNode().activeElement?.dataset };
+    document.addEventListener("pointerdown", () => delete window[LEFT], { once: true, capture: true });
     if (!join) host.setTriggerValue("switch", { kind: kind.name, heads, join });
   };
   let held = [];
@@ -170,7 +171,7 @@ function mount(root, host, header, kinds) {
 function leftBy(root) {
   const left = window[LEFT];
   if (!left?.at || left.root === root || document.activeElement !== document.body) return {};
-  delete window[LEFT];
+  left.root = root; // which may be remounted once more
   return left.at;
 }
 
