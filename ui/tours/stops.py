@@ -16,7 +16,7 @@ from transformer.config import ModelConfig
 from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
 from transformer.types import Floats
-from ui.core.loops import headline
+from ui.core.doubts import headline
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
