@@ -387,6 +387,36 @@ def test_a_decoder_starts_where_the_librarys_does(
         assert [*trace.tgt_ids[:1], *trace.predicted_ids][: len(expected)] == expected.tolist()
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_settings_without_a_file_of_their_own_are_the_librarys(
+    translating: Pair, written: bool, copied: Callable[[str], Path]
+) -> None:
+    """In a folder the library reads config.json, in memory also the defaults of its class."""
+    folder, kind = copied(translating.name), type(translating.theirs)
+    remove("generation_config.json")(folder)
+    if not written:  # defaults of BART, FSMT and others
+        names = ("forced_eos_token_id", "num_beams", "length_penalty", "early_stopping")
+        edit(CONFIG, **dict.fromkeys(names, ...))(folder)
+    source, _, begin = sides(translating)
+    opened = kind.from_pretrained(folder, attn_implementation="eager")
+    made = kind(opened.config)  # has the defaults of its class
+    made.load_state_dict(opened.state_dict())
+    made.eval().set_attn_implementation("eager")
+    for ours, theirs in (
+        (HuggingFaceModel.load(folder, "cpu"), opened),
+        (HuggingFaceModel.of(made, translating.cut, "cpu"), made),
+    ):
+        found = theirs.generate(
+            **source, **begin, max_new_tokens=7, max_length=None, return_dict_in_generate=True,
+            output_scores=True, use_cache=translating.name != "t5",
+        )  # fmt: skip
+        trace = ours.trace(SENTENCE, max_length=7, **options(translating))
+        assert [trace.tgt_ids[0], *trace.predicted_ids] == found.sequences[0].tolist()
+        if (scores := getattr(found, "sequences_scores", None)) is not None:
+            assert trace.score == pytest.approx(float(scores[0]), abs=1e-4)
+        assert ours.decoding.beam_size == (theirs.generation_config.num_beams or 1)
+
+
 @pytest.mark.parametrize("own", [
     {"num_beams": 5, "length_penalty": 0.0}, {"num_beams": 2, "length_penalty": 3.0},
     {"num_beams": 3, "early_stopping": "never"}, {"num_beams": 1}, {"length_penalty": 0},
