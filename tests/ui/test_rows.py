@@ -108,6 +108,9 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
     assert (nats.y_title, bits.y_title) == ("nats", "bits")
     np.testing.assert_allclose(bits.lines["entropy"], trace.entropy / np.log(2), rtol=1e-6)
     np.testing.assert_allclose(made.arrays["entropy"], bits.lines["entropy"])
+    assert nats.lines["score so far"][-1] == pytest.approx(trace.score, rel=1e-6)
+    unknown = decoding(replace(trace, penalties=trace.penalties[:0]))  # a file of another program
+    assert "score" not in unknown.arrays and len(unknown.parts) == len(made.parts)
 
 
 @pytest.mark.parametrize("beam", [1, 3])

@@ -219,6 +219,6 @@ def source_of(view: View) -> Source:
     request = view.request
     arguments = tuple(request.arguments().items())
     return Source(
-        view.checkpoint, view.kind, view.device, request.sentence, arguments, alpha=view.alpha,
+        view.checkpoint, view.kind, view.device, request.sentence, arguments,
         edits=view.entry.ref.edits,
     )  # fmt: skip
