@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from transformer.worker.scheduler import offer_turn
+from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.frame.page import all_pages, asked_for_page, reload_changed
 from ui.frame.pages import (
@@ -24,7 +24,7 @@ from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
 from ui.work.desk import place_for_progress
-from ui.work.turns import fall_back, run_in_turn
+from ui.work.visit import fall_back, run_in_turn
 
 HERE = Path(__file__).parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."

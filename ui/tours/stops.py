@@ -19,7 +19,7 @@ from transformer.config import ModelConfig
 from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
 from transformer.types import Floats
-from ui.core.loops import headline
+from ui.core.doubts import headline
 
 if TYPE_CHECKING:
     from ui.translate.breaking import Broken
