@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -100,7 +101,8 @@ def first(side: Side) -> list[Computation[Any]]:
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
     read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
-    remember(within(place_now(side), side.trace), side)
+    now = place_now(side)
+    remember(replace(within(now, side.trace), step=now.step), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
