@@ -145,7 +145,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     show(
         computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
-        choice=asdict(replace(now, step=min(now.step, len(side.trace.predicted_ids)))),
+        choice=asdict(now if side.letter else within(now, side.trace)),
         on_choose=steer if _steerable(side) else follow,
         together=[f"player_{letter}" for letter in LETTERS if side.letter],
     )
