@@ -172,7 +172,7 @@ def test_the_way_to_the_training_names_the_language_learned(
 
 
 def at_moments(open_page: RunApp, at: str, names: tuple[str, ...], **chosen: str) -> set[Any]:
-    """What addresses say at each moment, opened by itself, and after each other."""
+    """Settings in addresses at all moments, opened by themselves and after each other."""
     path, _, settings = at.partition("?")
     chosen |= dict(parse_qsl(settings))
     apps = [open_page(path, checkpoint=f"alpha@{at}", sentence=CAT, **chosen) for at in UPDATES]
