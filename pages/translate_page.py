@@ -21,7 +21,6 @@ from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
-from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
@@ -125,10 +124,8 @@ def whole(view: View) -> None:
     if not waits:
         with st.container(key="translate_page"):
             PAGE.story(view)
-            with st.container(horizontal=True, gap="small"):
-                if chosen == "steps":
-                    offer_opening(view)
-                draw_switch(view.entry, "translate_time")
+            if chosen == "steps":
+                offer_opening(view)
 
 
 PAGE = Page(
