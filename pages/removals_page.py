@@ -36,7 +36,7 @@ def whole(view: View) -> None:
         draw_together(view)
     if hint := said_next(view.sentence):
         st.caption(hint)
-    step = draw_choice(trace)
+    step = draw_choice(view, trace)
     draw_heads(view, trace, step)
     draw_parts(view, trace, step)
     draw_pruning(view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -21,7 +22,6 @@ from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
-from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
@@ -114,7 +114,8 @@ def first(side: Side) -> list[Computation[Any]]:
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
     read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
-    remember(within(place_now(side), side.trace), side)
+    now = place_now(side)
+    remember(replace(within(now, side.trace), step=now.step), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
@@ -137,10 +138,8 @@ def whole(view: View) -> None:
     if not waits:
         with st.container(key="translate_page"):
             PAGE.story(view)
-            with st.container(horizontal=True, gap="small"):
-                if chosen == "steps":
-                    offer_opening(view)
-                draw_switch(view.entry, "translate_time")
+            if chosen == "steps":
+                offer_opening(view)
 
 
 PAGE = Page(
