@@ -117,9 +117,21 @@ def text(most: int) -> Callable[[str], str]:
     return checked(str, lambda raw: len(raw) <= most)
 
 
-def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
+class OneOf(tuple[str, ...]):
+    """A parser for one of these words."""
+
+    __slots__ = ()
+
+    def __call__(self, raw: str) -> str:
+        """Return the word. Raises `ValueError` for any other text."""
+        if raw not in self:
+            raise ValueError(raw[:40])
+        return raw
+
+
+def one_of(allowed: Iterable[str]) -> OneOf:
     """Return a parser for one of a set of words."""
-    return checked(str, tuple(allowed).__contains__)
+    return OneOf(allowed)
 
 
 def switch(name: str) -> Param[bool]:

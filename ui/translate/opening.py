@@ -24,8 +24,9 @@ from ui.core import url_state
 from ui.core.examples import Act, Riddle
 from ui.core.languages import name_of
 from ui.core.url_state import Param
-from ui.core.view import View, say_next, times_asked
+from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
+from ui.frame.steering import drop_steering
 from ui.translate.breaking import (
     LESSON,
     Broken,
@@ -70,6 +71,11 @@ def opening_plays(view: View) -> bool:
         st.session_state[_PLAYS] = _ASKED if st.session_state[_PLAYS] == _ASKED else ""
     url_state.forget(OPENING)
     if st.session_state[_PLAYS] == _ASKED:
+        riddle, default = riddle_of(view), view.examples.items[0].sentence
+        if riddle is not None and view.sentence == default != riddle.acts[0].sentence:
+            url_state.put(SENTENCE, riddle.acts[0].sentence)  # in the sidebar, too
+            drop_steering()
+            st.rerun()
         st.session_state[_PLAYS] = view.request.name
         st.session_state[_ASKS] = times_asked()
         st.session_state[_COVERS] = False
