@@ -84,7 +84,8 @@ def main() -> None:
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(here.title, guided, lecturing)
+        evidence = guide.evidence() if guided else ""
+        presenter.draw_presenter(here.title, guided, lecturing, evidence)
     if lecturing:
         lecture.draw_scene(view)
     elif guided:
