@@ -86,8 +86,8 @@ def main() -> None:
     with corner:
         evidence = guide.evidence() if guided else ""
         presenter.draw_presenter(here.title, guided, lecturing, evidence)
-    if lecturing:
-        lecture.draw_scene(view)
+    if stop is not None and lecturing:
+        lecture.draw_scene(stop, view)
     elif guided:
         guide.draw_bar(view, here)
     elif touring and view.checkpoint:
