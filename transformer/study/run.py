@@ -41,15 +41,7 @@ from transformer.study.records import (
     packed,
     studies_of,
 )
-from transformer.study.roles import (
-    Tally,
-    annotated,
-    looks,
-    rarest,
-    roles_of,
-    text_hits,
-    words_of,
-)
+from transformer.study.roles import Tally, annotated, looks, rarest, roles_of, text_hits, words_of
 from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of

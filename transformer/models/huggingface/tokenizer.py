@@ -16,20 +16,8 @@ from transformer.files.safe import MAX_SMALL_FILE, MAX_TABLE, json_object, read_
 from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
-from transformer.text.limits import (
-    check_pieces,
-    check_tokenizer_json,
-    checked_sentencepiece,
-)
-from transformer.text.marks import (
-    LANGUAGE,
-    START,
-    Style,
-    as_unknown,
-    marked,
-    style_of,
-    visible,
-)
+from transformer.text.limits import check_pieces, check_tokenizer_json, checked_sentencepiece
+from transformer.text.marks import LANGUAGE, START, Style, as_unknown, marked, style_of, visible
 from transformer.text.tokenizer import clean
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
