@@ -24,10 +24,10 @@ from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
 from ui.work.results import Computation
 
 
-def draw_controls(shown: Trace, place: HeadChoice) -> None:
+def draw_controls(trace: Trace, place: HeadChoice) -> None:
     """Draw the boxes for layer, head and query."""
-    n_layers, n_heads, *_ = shown.attention(place.kind).shape
-    queries = query_labels(shown, place.kind)
+    n_layers, n_heads, *_ = trace.attention(place.kind).shape
+    queries = query_labels(trace, place.kind)
     boxes = st.columns([1, 1, 3, 1], vertical_alignment="bottom")
     for box, param, label, names in (
         (boxes[0], LAYER, "Layer", [str(i + 1) for i in range(n_layers)]),
@@ -54,24 +54,24 @@ def draw(side: Side) -> None:
         "One token looks at the others: **follow it from its vector to what the head adds.** "
         "Choose a key to follow it instead."
     )
-    view, shown = side.view, side.trace
+    view, trace = side.view, side.trace
     kinds, more = st.columns([3, 2], vertical_alignment="center")
-    draw_kinds(kinds, shown)
+    draw_kinds(kinds, trace)
     place = place_now(side)
-    draw_controls(shown, place)
-    query, keys = names_of(place, shown)
-    chosen = chosen_now(shown, place)
+    draw_controls(trace, place)
+    query, keys = names_of(place, trace)
+    chosen = chosen_now(trace, place)
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
-    named = name_of_kind(shown, place.kind)
+    named = name_of_kind(trace, place.kind)
     heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"{heading}The query {code(plain_token(query))} looks at the {keys}. "
-            f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]",
+            f":small[{word_start(trace.src_tokens or trace.tgt_tokens)}]",
             width="content",
         )
         link_to(
@@ -82,7 +82,7 @@ def draw(side: Side) -> None:
             },
             help="This head's map on the Attention page.",
         )  # fmt: skip
-        offer_switch(view, shown, place.kind, place.layer, place.head)
+        offer_switch(view, trace, place.kind, place.layer, place.head)
     draw_stages(side, place, chosen, keep_chosen)
 
 

@@ -46,8 +46,8 @@ _PRECISIONS = ("float32", "bfloat16")
 
 def precision(device: str, start: Mapping[str, Mapping[str, Any]] = BASE) -> str:
     """Return the precision in which runs are trained on this machine."""
-    asked = start["training"].get("precision", "auto")
-    return _PRECISIONS[wants_bfloat16(asked, resolve_device(device).type)]
+    setting = start["training"].get("precision", "auto")
+    return _PRECISIONS[wants_bfloat16(setting, resolve_device(device).type)]
 
 
 def make(

@@ -116,19 +116,19 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    found: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
+    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
     for count, (source, target) in enumerate(aligned.pairs, 1):
         trace = model.trace(source, target)
-        for row, every in found.items():
+        for row, sentences in by_row.items():
             maps = word_maps(trace, row)
-            every.append([[links(head) for head in layer] for layer in maps])
+            sentences.append([[links(head) for head in layer] for layer in maps])
         if progress is not None:
             progress(count, len(aligned.pairs))
     table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, every in found.items():
+    for row, sentences in by_row.items():
         table[row] = [
             [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
-            for layer in zip(*every, strict=True)
+            for layer in zip(*sentences, strict=True)
         ]
     return table
 
@@ -139,8 +139,8 @@ def diagonal_error(aligned: Aligned) -> dict[str, Any]:
         diagonal(len(target.split()), len(source.split())) for source, target in aligned.pairs
     ]
     counts, n = alignment_counts(guesses, aligned.gold), len(guesses)
-    right, every = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
-    interval = np.quantile(1 - right / every, [0.025, 0.975]).round(4).tolist()
+    right, total = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
+    interval = np.quantile(1 - right / total, [0.025, 0.975]).round(4).tolist()
     return {"error": round(alignment_error(guesses, aligned.gold), 4), "interval": interval}
 
 
@@ -156,10 +156,10 @@ def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:
     row, layer, head = (int(place) for place in np.unravel_index(errors.argmin(), errors.shape))
     error, guess, (low, high) = errors.min(), *(table["diagonal"][n] for n in ("error", "interval"))
     name = f"layer {layer + 1}, head {head + 1}"
-    said = f"No head aligns words better than a guess: {name} comes nearest; its links"
+    text = f"No head aligns words better than a guess: {name} comes nearest; its links"
     if error < low:
-        said = f"{name.capitalize()} aligns words: its links"
-    said += f" agree by {1 - error:.1%} with those that people drew, in the row that "
-    said += f"{[*rows.values()][row]} a word. A guess along the diagonal agrees by {1 - guess:.1%} "
-    said += f"(95% interval {1 - high:.1%} to {1 - low:.1%})"
-    return layer, head, said
+        text = f"{name.capitalize()} aligns words: its links"
+    text += f" agree by {1 - error:.1%} with those that people drew, in the row that "
+    text += f"{[*rows.values()][row]} a word. A guess along the diagonal agrees by {1 - guess:.1%} "
+    text += f"(95% interval {1 - high:.1%} to {1 - low:.1%})"
+    return layer, head, text

@@ -222,13 +222,13 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
             load = _time(list(timed.values()), plan.seconds, report)
     finally:
         torch.set_num_threads(before)
-    made = Provenance(
+    provenance = Provenance(
         plan.command, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
         processors(), plan.threads, torch.__version__, load, plan.held,
     )  # fmt: skip
     return Measurement(
-        made, plan.lengths, plan.widths, plan.kernel, plan.window,
+        provenance, plan.lengths, plan.widths, plan.kernel, plan.window,
         tuple(
             Cell(*cell, held[cell], tuple(timed[cell].seconds) if cell in timed else ())
             for cell in _cells(plan)
@@ -306,8 +306,8 @@ def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
     """Return the name of this machine's processor."""
     with contextlib.suppress(OSError):
         text = file.read_text("utf-8", "replace")
-        if found := re.search(r"^model name\s*: *(\S.*?)\s*$", text, re.MULTILINE):
-            return found[1]
+        if match := re.search(r"^model name\s*: *(\S.*?)\s*$", text, re.MULTILINE):
+            return match[1]
     return platform.processor() or platform.machine()
 
 

@@ -174,23 +174,25 @@ class Row:
     memory: float | None  # of the bytes held, in n
 
 
-def exponents(made: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
+def exponents(timings: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
     """Return the exponents of every kind at width d, over its largest or the given lengths."""
-    return [_row(made, kind, d, lengths or made.lengths[-_LARGEST:]) for kind in LAYER_COSTS]
+    largest = lengths or timings.lengths[-_LARGEST:]
+    return [_row(timings, kind, d, largest) for kind in LAYER_COSTS]
 
 
-def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
-    n, seconds = made.times(kind, d)
+def _row(timings: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
+    n, seconds = timings.times(kind, d)
     chosen = np.isin(n, lengths)
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
-    timed = [cell for d in made.widths if (cell := made.cell(kind, made.lengths[-1], d)).seconds]
+    cells = [timings.cell(kind, timings.lengths[-1], d) for d in timings.widths]
+    timed = [cell for cell in cells if cell.seconds]
     widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
     in_d = fit_exponent(widths, across) if len(widths) > 1 else None
     sizes = tuple(map(int, n)), tuple(cell.d for cell in timed)
     if len(n) < 2:
         return Row(kind, *sizes, None, in_d, None, None)
-    counts = [float(counted(kind, made.shape(int(length), d))) for length in n]
-    held = [float(made.cell(kind, int(length), d).bytes) for length in n]
+    counts = [float(counted(kind, timings.shape(int(length), d))) for length in n]
+    held = [float(timings.cell(kind, int(length), d).bytes) for length in n]
     expected, memory = (
         fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
     )
@@ -198,12 +200,12 @@ def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> 
 
 
 @literals
-def crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+def crossings(timings: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
     """Return by width d the length from which `first` is slower than `second`, see `crossing`."""
-    found = {}
-    for d in made.widths:
-        (n, a), (m, b) = made.times(first, d), made.times(second, d)
+    by_width = {}
+    for d in timings.widths:
+        (n, a), (m, b) = timings.times(first, d), timings.times(second, d)
         both = np.intersect1d(n, m)
         if len(both) > 1:
-            found[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
-    return found
+            by_width[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
+    return by_width

@@ -139,11 +139,11 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
         raise ConfigError(f"{checkpoint}: {', '.join(sorted(stale))} of other weights; measure all")
     metrics = {key: value for key, value in metrics.items() if key not in stale}
     held_out = None if how.keep_scores else held_out_text(recipe, how.data)
-    found = load_any(checkpoint, recipe)
-    metrics = measured(found, recipe, held_out, metrics, how)
+    loaded = load_any(checkpoint, recipe)
+    metrics = measured(loaded, recipe, held_out, metrics, how)
     if notes is not None:
         metrics["notes"] = list(notes)
-    text = card(checkpoint.absolute().name, found.model.config, recipe, metrics)
+    text = card(checkpoint.absolute().name, loaded.model.config, recipe, metrics)
     with replaced_folder(checkpoint) as new:  # both or neither
         figures = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
         write_atomic(new / METRICS, figures.encode())
@@ -164,7 +164,7 @@ def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
 
 
 def measured(
-    found: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
+    loaded: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
     metrics: Mapping[str, Any], how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
@@ -175,41 +175,41 @@ def measured(
     """
     match model_kind(recipe):
         case "parser":
-            assert isinstance(found, Checkpoint)
-            return {**metrics, **parser_scores(found, how)}
+            assert isinstance(loaded, Checkpoint)
+            return {**metrics, **parser_scores(loaded, how)}
         case "continue" | "fill":
-            assert isinstance(found.model, OneStack)
+            assert isinstance(loaded.model, OneStack)
             if held_out is None:
                 return dict(metrics)
-            every = {"val": held_out.val, **held_out.tests}
+            texts = {"val": held_out.val, **held_out.tests}
             if has_languages(recipe.data.src, recipe.data.tgt):
                 sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-                every["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
-            setting = task_of(recipe, found.tokenizer).setting
+                texts["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
+            setting = task_of(recipe, loaded.tokenizer).setting
             scores = {}
-            for name, pairs in every.items():
+            for name, pairs in texts.items():
                 text = pairs[:MOST_SENTENCES]
-                values = predictions(found.model, found.tokenizer, recipe, text)
+                values = predictions(loaded.model, loaded.tokenizer, recipe, text)
                 if values["tokens"]:
                     lines = [source for source, _ in text]
                     scores[name] = stamped(values, how.weights, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
-            assert isinstance(found.model, OneStack)
+            assert isinstance(loaded.model, OneStack)
             if held_out is None:
                 return dict(metrics)
-            model = StackModel(found.model, found.tokenizer, device=how.device)
+            model = StackModel(loaded.model, loaded.tokenizer, device=how.device)
             tests = _tests(model, recipe, held_out, PAPER_DECODING, how)
             return {**metrics, DEFAULT_DECODING: PAPER_DECODING.to_dict(), TESTS: tests}
         case _:
-            assert isinstance(found, Checkpoint)
-            translator = Translator.from_checkpoint(found, how.device)
+            assert isinstance(loaded, Checkpoint)
+            translator = Translator.from_checkpoint(loaded, how.device)
             if held_out is not None:
                 metrics = _decoded(translator, recipe, held_out, metrics, how)
             return _with_texts(translator, recipe, metrics, how)
 
 
-def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
+def parser_scores(loaded: Checkpoint, how: Measuring) -> dict[str, Any]:
     """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
     gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
     trees = read_lines(find_file(gold))
@@ -223,7 +223,7 @@ def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
         values = evaluate(parser, gold, how.beam_size, how.alpha, report)
         return stamped(values, weights, f"{how}{more}", "GUM dev", trees)
 
-    parser, free = (parser_of(found, how.device, free=free) for free in (False, True))
+    parser, free = (parser_of(loaded, how.device, free=free) for free in (False, True))
     others = {OWN: scored(parser), f"{OWN} without a grammar": scored(free, more=", no grammar")}
     for name, path in how.baselines.items():
         others[name] = scored(load_parser(path, how.device), weights=weights_digest(path))

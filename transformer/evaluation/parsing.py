@@ -82,7 +82,7 @@ def parse(
     for number, words in enumerate(sentences, 1):
         if not words:
             raise InputError(f"sentence {number} has no words")
-    found = translator.translate(
+    translations = translator.translate(
         [source_text(words) for words in sentences],
         beam_size,
         alpha,
@@ -91,7 +91,7 @@ def parse(
     )
     return [
         parsed(translation.ids, words, translator.tokenizer, complete=translation.complete)
-        for translation, words in zip(found, sentences, strict=True)
+        for translation, words in zip(translations, sentences, strict=True)
     ]
 
 
@@ -108,10 +108,10 @@ def evaluate(
     trees = read_treebank(reference)
     if not trees:
         raise InputError(f"{reference}: no trees")
-    found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
-    scores = [score(tree, parse.tree) for tree, parse in zip(trees, found, strict=True)]
+    parses = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
+    scores = [score(tree, parse.tree) for tree, parse in zip(trees, parses, strict=True)]
     decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
-    repaired = sum(bool(parse.rebuilt.repairs) for parse in found)
+    repaired = sum(bool(parse.rebuilt.repairs) for parse in parses)
     return _figures(total(scores), repaired) | decoding.to_dict()
 
 
@@ -127,24 +127,24 @@ def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, d
         makers["PCFG"] = Pcfg(read_treebank(reference.with_name("train.ptb"))).parse
     scores = dict.fromkeys(makers, Score())
     for done, tree in enumerate(trees, 1):
-        given = tree.words, [leaf.label for leaf in tree.leaves()]
+        tagged = tree.words, [leaf.label for leaf in tree.leaves()]
         for name, make in makers.items():
-            scores[name] += score(tree, make(*given) or right_branching(*given))
+            scores[name] += score(tree, make(*tagged) or right_branching(*tagged))
         if on_parsed is not None:
             on_parsed(done, len(trees))
-    return {name: _figures(found) for name, found in scores.items()}
+    return {name: _figures(value) for name, value in scores.items()}
 
 
-def _figures(found: Score, repaired: int = 0) -> dict[str, float]:
+def _figures(totals: Score, repaired: int = 0) -> dict[str, float]:
     return {
-        "sentences": found.sentences,
-        "f1": _percent(found.f1),
-        "precision": _percent(found.precision),
-        "recall": _percent(found.recall),
-        "exact": _percent(found.exact / found.sentences),
-        "tags": _percent(found.tags / found.words if found.words else 0.0),
-        "crossing_per_sentence": round(found.crossing / found.sentences, 2),
-        "repaired": _percent(repaired / found.sentences),
+        "sentences": totals.sentences,
+        "f1": _percent(totals.f1),
+        "precision": _percent(totals.precision),
+        "recall": _percent(totals.recall),
+        "exact": _percent(totals.exact / totals.sentences),
+        "tags": _percent(totals.tags / totals.words if totals.words else 0.0),
+        "crossing_per_sentence": round(totals.crossing / totals.sentences, 2),
+        "repaired": _percent(repaired / totals.sentences),
     }
 
 

@@ -141,8 +141,8 @@ def prune(
         else:  # the same, but slower
             hooks = HeadGates.of(translator.config, dict.fromkeys(out, 0.0))
         sources = [pair.src_ids for pair in text.pairs]
-        found = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
-        return corpus_bleu([each.text for each in found], text.references)
+        translations = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
+        return corpus_bleu([translation.text for translation in translations], text.references)
 
     def measured(pruning: Pruning) -> Pruning:
         out = pruning.order
@@ -168,6 +168,8 @@ def prune(
     for step in pruned(
         model, text.pairs, after=now.steps, excluded=text.excluded, progress=progress
     ):
-        before = tuple(each._replace(harms={}) for each in now.steps)  # the last ones count
+        before = tuple(
+            step_before._replace(harms={}) for step_before in now.steps
+        )  # the last ones count
         now = measured(replace(now, steps=(*before, step)))
         yield now

@@ -136,13 +136,13 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         ),
         (TYPED, {"typed sentences": metrics.get(TYPED)}),
     ]
-    found = [
+    measured = [
         Record(kind, str(name), values, setting_of(values))
         for kind, group in groups
         for name, values in mapping(group).items()
         if isinstance(values, Mapping)
     ]
-    return sorted(found, key=lambda record: record.setting != str(default_decoding(metrics)))
+    return sorted(measured, key=lambda record: record.setting != str(default_decoding(metrics)))
 
 
 def mapping(value: object) -> Mapping[str, Any]:

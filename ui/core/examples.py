@@ -83,8 +83,8 @@ class Examples:
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
     riddles = {
-        code: Riddle(**{**each, "acts": tuple(Act(*act) for act in each["acts"])})
-        for code, each in table.get("riddles", {}).items()
+        code: Riddle(**{**riddle, "acts": tuple(Act(*act) for act in riddle["acts"])})
+        for code, riddle in table.get("riddles", {}).items()
     }
     items = tuple(Example(*item) for item in table["items"])
     return Examples(kind, table["language"], table["task"], table["hint"], items, riddles)
@@ -201,7 +201,7 @@ def by_title(entries: Iterable[Entry]) -> dict[str, str]:
 
     Models with the same title are told apart by their names in parentheses.
     """
-    every = [(GROUPS.index(group_of(each)), title_of(each), each.name) for each in entries]
+    every = [(GROUPS.index(group_of(entry)), title_of(entry), entry.name) for entry in entries]
     count = Counter(title for _, title, _ in every)
     return {
         name: title if count[title] == 1 else f"{title} ({name})"
