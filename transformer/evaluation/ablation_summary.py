@@ -1,4 +1,4 @@
-"""Table 3 from our runs: means, spread over seeds, and directions beside the paper's."""
+"""Table 3 from this project's runs: means, spread over seeds, and the paper's directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIT = {"nll": math.log(4.92 / 4.91), "bleu": 0.1}
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure of one row; what is ours is NaN if the row was not run."""
+    """A measure of one row; this project's values are NaN if the row was not run."""
 
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
@@ -52,7 +52,7 @@ class Line:
     figures: Mapping[str, Figure]  # "nll" in nats per piece and "bleu", cased
 
     def cells(self, measure: str) -> list[str]:
-        """Return texts: parameters, runs, ours, the paper's, the verdict with both differences."""
+        """Return the cells: parameters, runs, our value, the paper's, and the verdict."""
         figure, published, n = self.figures[measure], self.variation.published, len(self.seeds)
         if measure == "nll":
             ours, theirs, digits = f"{math.exp(figure.mean):.2f}", f"{published.perplexity:.2f}", 3
@@ -71,7 +71,7 @@ class Line:
 
 
 def table(results: Results) -> list[Line]:
-    """Return one line for every row of table 3, whether run or not, from the comparable runs."""
+    """Return one line per row of table 3 from the comparable runs, also for missing rows."""
     results = results.comparable
     runs = [results.row(variation.name) for variation in VARIATIONS]
     figures = {measure: _figures(results, measure) for measure in _UNIT}
@@ -90,7 +90,7 @@ def table(results: Results) -> list[Line]:
 
 
 def caveats(results: Results, lines: Sequence[Line]) -> str:
-    """Return what the verdicts allow for and leave out, in sentences."""
+    """Return sentences on the limits of the verdicts."""
     n, n_runs = len(_UNIT) * sum(bool(line.seeds) for line in lines[1:]), len(results.runs)
     left = n_runs - len(results.comparable.runs)
     text = (
@@ -108,9 +108,9 @@ def caveats(results: Results, lines: Sequence[Line]) -> str:
 
 
 def hardware_effect(results: Results, measure: str) -> tuple[float, float]:
-    """Return what a GPU changes in a measure, as a covariate beside the rows, and its error.
+    """Return the mean effect of a GPU on a measure, fitted beside the rows, and its standard error.
 
-    Returns: the effect, and its standard error; 0 and 0 if each row ran on one kind of hardware.
+    Both are 0 if each row ran on one kind of hardware.
     """
     rows = [row for variation in VARIATIONS if (row := results.row(variation.name))]
     values = np.array([getattr(run, measure) - _mean([getattr(other, measure) for other in row])
@@ -130,9 +130,9 @@ def _on_gpu(run: Run) -> float:
 
 
 def _figures(results: Results, measure: str) -> list[Figure]:
-    """Return the figures of all rows, their chances not yet corrected, and no verdicts.
+    """Return the figures of all rows with uncorrected chances and without verdicts.
 
-    Means are those of the base row's hardware. Differences are tested by Welch's t; a row with one
+    Means hold for the hardware of the base row. Differences are tested by Welch's t; a row with one
     run has the variance of all rows.
     """
     runs = [results.row(variation.name) for variation in VARIATIONS]
@@ -182,7 +182,7 @@ def _welch(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def outside(t: float, freedom: float) -> float:
     """Return the probability that Student's distribution lies beyond t in either direction.
 
-    NaN without a degree of freedom.
+    NaN for less than one degree of freedom.
     """
     if freedom < 1:
         return math.nan
@@ -191,7 +191,7 @@ def outside(t: float, freedom: float) -> float:
 
 @cache
 def student(freedom: float) -> float:
-    """Return the t beyond which `outside` is 5%; NaN without a degree of freedom."""
+    """Return the t at which `outside` is 5%, or NaN for 0 degrees of freedom."""
     low, high = 0.0, 100.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,8 +1,7 @@
-"""Word alignment error of each head, against links drawn by people.
+"""Word alignment error of each head, against manual links.
 
-The gold links are those of RWTH Aachen for German and English sentences of the European
-Parliament, tokenised. A model follows the given translation, so that each of its heads gives one
-map a sentence.
+RWTH Aachen published the gold links for tokenised German and English sentences of the European
+Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _links(line: str, *, swap: bool, where: Path) -> Gold:
 def word_maps(trace: Trace, row: Row) -> Floats:
     """Return the weights of every head of a translation over words, [L, H, targets, sources].
 
-    Of a translator of one stack, the part of its map that lies on the source.
+    For a one-stack translator, the source columns of its map.
     """
     if trace.cross.size:
         weights, sources, targets = trace.cross, trace.src_tokens, trace.tgt_tokens
@@ -134,7 +133,7 @@ def head_errors(
 
 
 def diagonal_error(aligned: Aligned) -> dict[str, Any]:
-    """Return "error" of a guess along the diagonal, and its 95% "interval" (bootstrap)."""
+    """Return the "error" of a diagonal guess and its 95% bootstrap "interval"."""
     guesses = [
         diagonal(len(target.split()), len(source.split())) for source, target in aligned.pairs
     ]
@@ -147,9 +146,9 @@ def diagonal_error(aligned: Aligned) -> dict[str, Any]:
 def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:
     """Compare the smallest error of `head_errors`, in either row, with the guess.
 
-    Returns: layer and head from 0, and a sentence, which says that the head aligns words only if
-        its error lies below the guess's interval.
-    Raises: as indexing does for another table.
+    Returns: layer and head from 0, and a sentence. A head aligns words if its error lies below the
+        interval of the guess.
+    Raises: errors of indexing, for an invalid table.
     """
     rows = {"reading": "reads", "predicting": "predicts"}
     errors = np.array([table[row] for row in rows], np.float64)

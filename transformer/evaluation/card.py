@@ -113,7 +113,7 @@ def card(
 
 
 def meanings(metrics: Mapping[str, Any]) -> list[str]:
-    """Return what each kind of a model's figures means, in a sentence each."""
+    """Return one sentence on each kind of figure that a model has."""
     kinds = (
         "letters" if record.name == "reverse_test" else record.kind for record in records(metrics)
     )
@@ -121,7 +121,7 @@ def meanings(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _extra(path: str) -> str:
-    """Return the line of a corpus only for training; named ones lie in folders of their names."""
+    """Return the line of a training-only corpus; its folder may name a known corpus."""
     known = _WORDS["sources"].get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
@@ -167,7 +167,7 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _near(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say how many typed sentences the training text nearly has, and count the others."""
+    """Return lines on typed sentences that are almost in the training text, and on the others."""
     others = [verdict for verdict in verdicts if not verdict.near]
     if len(others) == len(verdicts):
         return []
@@ -180,7 +180,7 @@ def _near(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def part_line(trained: Mapping[str, Any]) -> str:
-    """Describe a training run, or one stage of several."""
+    """Return the line of a training run, or of one of its stages."""
     settings = trained["recipe"]["training"]
     init, epochs = settings["init"], trained["epochs"]
     length = {0: "less than an epoch", 1: "1 epoch"}.get(epochs, f"{epochs} epochs")

@@ -83,7 +83,7 @@ def _recorded(layer: MultiHeadAttention, x: Tensor) -> Tensor:
 
 
 def _bare(layer: MultiHeadAttention, x: Tensor) -> Tensor:
-    """Queries, keys and values are the input itself: no projections, as table 1 counts."""
+    """Self-attention without projections, as in the counts of table 1."""
     heads = layer._split(x, layer.d_k)
     return attend(heads, heads, heads).transpose(1, 2).flatten(2)
 
@@ -271,7 +271,7 @@ def _prepare(
 
 
 def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
-    """Time all layers in rounds. Returns: processors taken by other work."""
+    """Time all layers in rounds and return the number of processors that other work took."""
     order, begun, clocks = random.Random(0), time.perf_counter(), _clocks()
     rounds, n = MOST_ROUNDS, len(timed)
     for done in range(MOST_ROUNDS):
@@ -312,7 +312,7 @@ def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts storages of the results of every operation until they are freed."""
+    """Counts the bytes of results from their operation until they are freed."""
 
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -363,7 +363,7 @@ def held_bytes(layer: nn.Module, x: Tensor) -> int:
 
 @literals
 def expected_bytes(kind: LayerKind, n: int, d: int) -> int:
-    """Return an upper estimate of `held_bytes`, made before anything is allocated."""
+    """Return an upper bound of `held_bytes` without allocating anything."""
     vectors = 16 * 4 * n * d
     maps = 2 * max(1, d // D_K) * n**2 * 4 if kind == "explicit" else 0
     return vectors + maps

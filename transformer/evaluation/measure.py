@@ -1,19 +1,18 @@
-"""Measure a model by its kind, as metrics.json keeps it, each measurement with its stamp.
+"""Measurements of a model by its kind, with their stamps, for metrics.json.
 
 See `transformer.evaluation.records` for stamps.
 
 default_decoding    decoding of `Translator`, the command line and the app
 tests               scores of each test set with the default decoding
 decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
-other_decodings     scores with the best setting on val and with the paper's, unless they are
-the default
+other_decodings     scores with the best setting on val and with the paper's, if not the default
 training_text       kind and length of the text trained on, see `TrainingText`
 typed               verdicts on the typed sentences, for translators of everyday sentences
 predictions         of models that continue or fill in: perplexity, the exponential of the mean
 negative log-likelihood of the next token or of hidden ones, and the share whose most probable
 token is right; perplexities of models with different pieces do not compare
 parsing             scores of a parser on GUM dev
-parsing_baselines   those of other parsers and settings
+parsing_baselines   scores of other parsers and settings
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def load_any(folder: Path, recipe: Recipe) -> Checkpoint | StackCheckpoint:
 
 
 def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
-    """Read the validation and test text; None for a parser. Raises `DataError`."""
+    """Return validation and test text, or None for a parser. Raises `DataError`."""
     if model_kind(recipe) == "parser":
         return None
     return text_of(recipe, load_held_out(recipe.data, data))
@@ -210,7 +209,7 @@ def measured(
 
 
 def parser_scores(loaded: Checkpoint, how: Measuring) -> dict[str, Any]:
-    """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
+    """Score a parser on GUM dev with the paper's decoding; compare others with the app's."""
     gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
     trees = read_lines(find_file(gold))
 

@@ -1,4 +1,4 @@
-"""Parse sentences with a model that translates them into their trees, and score it."""
+"""Parse sentences with a model that writes their trees, and score the trees."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ EXTRA_LENGTH = 300
 
 
 def is_parser(translator: Translator) -> bool:
-    """Return True for a model that writes trees: its vocabulary has their symbols."""
+    """Return True if the vocabulary has tree symbols."""
     return f"▁{CLOSE}" in translator.tokenizer.target.pieces
 
 
 def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -> Translator:
     """Read a checkpoint that parses.
 
-    Args: free: let it write anything, not only trees of the sentence.
+    Args: free: do not restrict the output to trees of the sentence.
 
     Raises: `CheckpointError`, and `InputError` for the device.
     """
@@ -45,7 +45,7 @@ def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -
 
 
 def parser_of(checkpoint: Checkpoint, device: str = "auto", *, free: bool = False) -> Translator:
-    """Return the parser of a checkpoint in memory; arguments as of `load_parser`."""
+    """Return the parser of a loaded checkpoint; see `load_parser`."""
     return Translator(
         checkpoint.model,
         checkpoint.tokenizer,
@@ -99,7 +99,7 @@ def evaluate(
     parser: Translator, reference: Path, beam_size: int | None = None, alpha: float | None = None,
     on_parsed: Progress | None = None,
 ) -> dict[str, float]:  # fmt: skip
-    """Parse the words of reference trees and compare.
+    """Parse the words of reference trees and score the result.
 
     Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired
         trees, all in percent; crossing brackets a sentence; beam size and alpha.
@@ -116,7 +116,7 @@ def evaluate(
 
 
 def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, dict[str, float]]:
-    """Score trees that are made of the reference's tags without a network, by name.
+    """Score baselines that build trees from the reference's tags, by name.
 
     Returns: the figures of right-branching trees, and of the most probable ones by the grammar of
         train.ptb beside the reference (PCFG), if that exists; right-branching where it has none.

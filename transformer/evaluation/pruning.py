@@ -24,7 +24,7 @@ SEEDS, MOST_MARKS = (1, 2, 3), 12
 
 @dataclass(frozen=True)
 class PrunedText:
-    """The text on which heads are pruned."""
+    """The text for pruning heads."""
 
     pairs: tuple[Pair, ...]
     references: tuple[str, ...]
@@ -34,7 +34,7 @@ class PrunedText:
 
 @dataclass(frozen=True, eq=False)
 class Pruning:
-    """Pruning as far as it has come. Marks are numbers of heads out."""
+    """State of a pruning. Marks are numbers of removed heads."""
 
     heads: tuple[Head, ...]  # of the model
     n_tokens: int  # of all translations
@@ -48,7 +48,7 @@ class Pruning:
 
     @property
     def order(self) -> tuple[Head, ...]:
-        """The heads that are out, the first first."""
+        """Removed heads in order of removal."""
         return tuple(step.head for step in self.steps)
 
     @property
@@ -80,14 +80,14 @@ class Pruning:
 
 
 def harmless(log_probs: Floats, nats: float) -> int:
-    """Return the number of heads that can go before a token loses `nats`."""
+    """Return the number of heads that can be removed before a token loses `nats`."""
     return int(np.argmin(np.append(log_probs > log_probs[0] - nats, False))) - 1
 
 
 def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
-    """Return every other typed sentence, with its first accepted translation; the rest is unseen.
+    """Return every other typed sentence with its first accepted translation; the rest is unseen.
 
-    Raises: `DataError` for other languages than theirs.
+    Raises: `DataError` for languages that the list lacks.
     """
     sentences = typed_sentences(src, tgt)
     pairs = tuple(translator.pair(one.source, one.accepted[0]) for one in sentences)
@@ -98,9 +98,9 @@ def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
 def own_translation(
     translator: Translator, trace: Trace, unseen: tuple[str, str] | None = None
 ) -> PrunedText:
-    """Return one sentence with the translation that the model wrote.
+    """Return one sentence with the model's translation.
 
-    BLEU compares with the greedy translation, as all of BLEU's are greedy.
+    The BLEU reference is the greedy translation, since pruned models decode greedily.
 
     Args: unseen: source and target languages of typed sentences as unseen text.
     """
@@ -116,11 +116,11 @@ def prune(
     start: Pruning | None = None,
     progress: Report | None = None,
 ) -> Iterator[Pruning]:
-    """Take heads out, the least harmful first, and yield the pruning after each.
+    """Remove heads, the least harmful first, and yield the state after each.
 
     Args:
-        start: what was yielded before a stop; the rest is what it would have been.
-        progress: called with (heads out, heads in all), often; may raise to stop.
+        start: the last state yielded before a stop; the result is the same as without a stop.
+        progress: called often with (removed heads, all heads); may raise to stop.
     """
     model, heads = translator.model, heads_of(translator.config.head_shapes)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]

@@ -35,7 +35,7 @@ def _written(tree: Tree) -> Iterator[str]:
 
 
 def is_symbol(item: str) -> bool:
-    """Return True for a symbol, False for a word of a sequence."""
+    """Return True for a symbol, False for a word."""
     return item == CLOSE or (len(item) > 1 and item[0] in (OPEN, TAG))
 
 

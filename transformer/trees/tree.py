@@ -22,7 +22,7 @@ _PARTS = re.compile(r"[()]|[^\s()]+")
 
 
 class TreeError(ValueError):
-    """Text that is not a tree; the message says where."""
+    """Text that is not a tree; the message gives the position."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read_tree(text: str) -> Tree:
 
 
 def _read(parts: deque[str], depth: int) -> Tree:
-    """Read from an opening bracket to the one that closes it."""
+    """Read from an opening bracket to its closing bracket."""
     if depth > MAX_DEPTH:
         raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
     parts.popleft()
