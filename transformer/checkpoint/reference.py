@@ -28,7 +28,7 @@ class ModelRef:
     """A model on disk."""
 
     folder: Path  # its folder, or its file of arrays
-    updates: int | None = None  # of a snapshot, or None for the stored model
+    updates: int | None = None  # a snapshot's updates; the stored model has None
     kind: Kind = "checkpoint"  # its format
     mark: str = ""  # `fingerprint` of its files when the reference was resolved, otherwise ""
     edits: str = ""  # applied to the model, as `transformer.edits.language.text_of` writes them

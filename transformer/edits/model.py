@@ -156,7 +156,7 @@ def edited(
         edit.check(model.config)
     unchanged: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
     originals = {id(item): item for item in unchanged}
-    copied = copy.deepcopy(model, originals)  # of the modules only
+    copied = copy.deepcopy(model, originals)  # copies modules, not weights
     if any(edit.verb == "no mask" for edit in parsed):
         copied = _replace(copied, copied, Unmasked)
     for kind in KINDS.values():
@@ -208,7 +208,7 @@ def _edit_heads(
     if not (cuts or at_mean.any() or relative or isinstance(block, EditedAttention)):
         return
     new = _replace(model, block, EditedAttention)
-    new.cuts = (*new.cuts, *cuts)  # with those of an earlier edit of this model
+    new.cuts = (*new.cuts, *cuts)  # an edited model keeps its earlier cuts
     new.distance_gains = new.distance_gains * (~uniform).float()[:, None, None]
     if new.means is not None:
         new.means = new.means * gains[:, None]

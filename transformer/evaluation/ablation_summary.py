@@ -32,7 +32,7 @@ class Figure:
 
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
-    difference: float  # of the mean from base's mean
+    difference: float  # mean minus the base row's mean
     #: half the width of its 95% interval over seeds, by Welch's t; NaN if no row has two runs
     reach: float
     theirs: float  # the paper's difference from its base
@@ -47,8 +47,8 @@ class Line:
     """A row of the table."""
 
     variation: Variation
-    seeds: tuple[int, ...]  # of its runs
-    parameters: int | None  # of each; None if not run
+    seeds: tuple[int, ...]  # one per run
+    parameters: int | None  # per run; None if not run
     figures: Mapping[str, Figure]  # "nll" in nats per piece and "bleu", cased
 
     def cells(self, measure: str) -> list[str]:

@@ -86,14 +86,14 @@ class Run:
     """One trained model and its results on Multi30k's validation text."""
 
     row: str  # name of the variation
-    seed: int  # of the run
+    seed: int  # random seed
     nll: float  # negative log-likelihood in nats per piece, without smoothing
     bleu: float  # cased sacreBLEU with beam 4 and alpha 0.6 (section 6.1)
     parameters: int  # trained numbers
-    pieces: int  # in the vocabulary
-    updates: int  # of Adam
+    pieces: int  # vocabulary size
+    updates: int  # Adam updates
     target_tokens: int  # seen
-    hours: float  # of training
+    hours: float  # training time
     #: hardware, torch: what it ran on
     hardware: str
     torch: str

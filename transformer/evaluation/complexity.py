@@ -145,13 +145,13 @@ class Plan:
     #: lengths, widths: every n and d
     lengths: tuple[int, ...] = tuple(2**power for power in range(5, 13))
     widths: tuple[int, ...] = (128, 256, 512)
-    kernel: int = 3  # of the convolution, odd
-    window: int = 32  # of restricted self-attention, even
+    kernel: int = 3  # convolution width, odd
+    window: int = 32  # neighbours in restricted self-attention, even
     device: str = "cpu"  # "auto", "cpu" or "cuda"
-    threads: int = 1  # of PyTorch
+    threads: int = 1  # PyTorch threads
     seconds: float = 100.0  # target; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`
     held: int = 2**30  # limit in bytes for the tensors of one layer; larger cells are skipped
-    command: str = "python -m transformer complexity"  # for the record, repeats it
+    command: str = "python -m transformer complexity"  # repeats the measurement
 
     def __post_init__(self) -> None:
         for name, values, most in (

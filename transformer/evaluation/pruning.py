@@ -29,21 +29,21 @@ class PrunedText:
     pairs: tuple[Pair, ...]
     references: tuple[str, ...]
     excluded: tuple[int, ...] = ()  # ids that never get probability, as in the search
-    unseen: tuple[Pair, ...] = ()  # on which the order of heads is measured, but not chosen
+    unseen: tuple[Pair, ...] = ()  # tests the order of heads, which it does not choose
 
 
 @dataclass(frozen=True, eq=False)
 class Pruning:
     """State of a pruning. Marks are numbers of removed heads."""
 
-    heads: tuple[Head, ...]  # of the model
-    n_tokens: int  # of all translations
-    log_prob: float  # of all translations, with all heads, in nats
+    heads: tuple[Head, ...]  # all heads of the model
+    n_tokens: int  # tokens in all translations
+    log_prob: float  # log-probability of all translations with all heads, in nats
     n_unseen: int = 0  # tokens of the unseen translations
     unseen: tuple[float, ...] = ()  # their log-probability after 0, 1, 2, ... heads, in nats
     steps: tuple[Pruned, ...] = ()
-    bleu: tuple[float, ...] = ()  # at each mark up to here
-    #: of each random order at each mark up to here: log-probability and BLEU
+    bleu: tuple[float, ...] = ()  # BLEU at each mark so far
+    #: log-probability and BLEU of each random order at each mark so far
     at_random: tuple[tuple[tuple[float, float], ...], ...] = ()
 
     @property

@@ -59,7 +59,7 @@ class Record:
     """Scores read from metrics.json, which is untrusted."""
 
     kind: str  # key of metrics.json
-    name: str  # of the text
+    name: str  # text name
     figures: Mapping[str, Any]
     setting: str  # see `setting_of`
 

@@ -33,7 +33,7 @@ class Batches:
     """Runs sentences of similar length together. It keeps no state between calls."""
 
     executions: Executions
-    symbols: Symbols | None  # of a parser, whose output must be a tree of its source
+    symbols: Symbols | None  # a parser's symbols; its output must be a tree of its source
 
     def translate(
         self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:

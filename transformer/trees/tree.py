@@ -29,7 +29,7 @@ class TreeError(ValueError):
 class Tree:
     """A phrase, or a word with its tag."""
 
-    label: str  # of the phrase, such as NP, or the word's part of speech
+    label: str  # phrase label, such as NP, or part of speech
     children: tuple[Tree, ...] = ()  # the phrases and words inside; none for a word
     word: str | None = None  # the word; None for a phrase
 

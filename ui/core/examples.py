@@ -70,7 +70,7 @@ class Examples:
     task: str  # what the model does
     hint: str  # what to type
     items: tuple[Example, ...]  # the examples; the app opens with the first
-    riddles: Mapping[str, Riddle]  # of the opening, by target language
+    riddles: Mapping[str, Riddle]  # riddles of the opening by target language
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, the opening's included, or None."""

@@ -47,7 +47,7 @@ class Broken(NamedTuple):
 class Effect(NamedTuple):
     """A translation without one head."""
 
-    change: float  # of the target's log-probability in the original translation, in nats
+    change: float  # change of the target's log-probability in the original translation, in nats
     text: str
 
 

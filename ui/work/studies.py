@@ -50,7 +50,7 @@ class Opened:
     """A study, with derived values computed on demand."""
 
     study: Study
-    name: str  # of its folder
+    name: str  # folder name
 
     @cached_property
     def pairs(self) -> Pairs:
