@@ -57,3 +57,7 @@ def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, in
 
 #: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]
+
+
+def no_report(done: int, total: int) -> None:
+    """Ignore progress, the default of functions that take a `Report`."""

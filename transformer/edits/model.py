@@ -26,7 +26,7 @@ from transformer.kernels import causal_mask
 from transformer.layers import FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 from transformer.positions import NoPositions, ShiftedPositions
-from transformer.types import AttentionKind, Report
+from transformer.types import AttentionKind, Report, no_report
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -314,7 +314,7 @@ class _Sums(Hooks):
 def head_means(
     model: Transformer,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    progress: Report | None = None,
+    progress: Report = no_report,
 ) -> Means:
     """Return the mean outputs of heads over all positions of sentences and their translations.
 
@@ -333,6 +333,5 @@ def head_means(
         for done, (src, tgt_in) in enumerate(pairs, 1):
             encoded = model.encode(torch.tensor([list(src)], device=device), hooks=sums)
             model.decode(torch.tensor([list(tgt_in)], device=device), encoded, hooks=sums)
-            if progress is not None:
-                progress(done, len(pairs))
+            progress(done, len(pairs))
     return {place: (sums.sums[place] / sums.counts[place]).float() for place in sums.sums}

@@ -6,7 +6,7 @@ Parliament. A model follows the given translation, so each head gives one map pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
-from transformer.types import Floats, literals
+from transformer.types import Floats, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
@@ -108,7 +108,7 @@ def word_maps(trace: Trace, row: Row) -> Floats:
 def head_errors(
     model: Translator | StackModel,
     aligned: Aligned,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report = no_report,
 ) -> dict[str, Any]:
     """Return the alignment error rate of every head, as in metrics.json.
 
@@ -121,8 +121,7 @@ def head_errors(
         for row, sentences in by_row.items():
             maps = word_maps(trace, row)
             sentences.append([[links(head) for head in layer] for layer in maps])
-        if progress is not None:
-            progress(count, len(aligned.pairs))
+        progress(count, len(aligned.pairs))
     table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
     for row, sentences in by_row.items():
         table[row] = [

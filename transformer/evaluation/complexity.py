@@ -32,7 +32,7 @@ from transformer.errors import InputError
 from transformer.evaluation.complexity_records import Cell, Measurement, Provenance
 from transformer.hooks import Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
-from transformer.types import Report, literals
+from transformer.types import Report, literals, no_report
 from transformer.worker.limits import processors
 
 #: Width of a head, as in the paper's base model.
@@ -204,7 +204,7 @@ class _Timed:
         return (time.perf_counter() - begun) / self.repeats
 
 
-def measure(plan: Plan, report: Report = lambda done, total: None) -> Measurement:
+def measure(plan: Plan, report: Report = no_report) -> Measurement:
     """Measure every cell of a plan.
 
     Rounds are interleaved: each times every cell once, in a fresh order, so that a machine

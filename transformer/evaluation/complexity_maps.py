@@ -11,7 +11,7 @@ import torch
 
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.types import Reals, Report
+from transformer.types import Reals, Report, no_report
 
 #: Bytes of a weight, a float32.
 WEIGHT_BYTES = 4
@@ -30,7 +30,7 @@ def time_maps(
     model: Transformer,
     lengths: Sequence[int],
     rounds: int = 3,
-    report: Report = lambda done, total: None,
+    report: Report = no_report,
 ) -> tuple[Reals, Reals]:
     """Time reading n random source and n target tokens, with all maps recorded and with none.
 

@@ -11,7 +11,6 @@ from transformer.device import resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.measures.parse import Parse, parsed
 from transformer.search.decoding import Decoding
-from transformer.search.request import Progress
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator
@@ -19,6 +18,7 @@ from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
 from transformer.trees.symbols import CLOSE
 from transformer.trees.tree import Tree
+from transformer.types import Report, no_report
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
 PAPER_PARSING = Decoding(21, 0.3)
@@ -68,7 +68,7 @@ def source_text(words: Sequence[str]) -> str:
 
 def parse(
     translator: Translator, sentences: Iterable[Sequence[str]], beam_size: int | None = None,
-    alpha: float | None = None, *, on_parsed: Progress | None = None, max_length: int | None = None,
+    alpha: float | None = None, *, on_parsed: Report = no_report, max_length: int | None = None,
 ) -> list[Parse]:  # fmt: skip
     """Parse sentences, given as their words, as the Treebank splits them (see `split_words`).
 
@@ -97,7 +97,7 @@ def parse(
 
 def evaluate(
     parser: Translator, reference: Path, beam_size: int | None = None, alpha: float | None = None,
-    on_parsed: Progress | None = None,
+    on_parsed: Report = no_report,
 ) -> dict[str, float]:  # fmt: skip
     """Parse the words of reference trees and score the result.
 
@@ -115,7 +115,7 @@ def evaluate(
     return _figures(total(scores), repaired) | decoding.to_dict()
 
 
-def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, dict[str, float]]:
+def baselines(reference: Path, on_parsed: Report = no_report) -> dict[str, dict[str, float]]:
     """Score baselines that build trees from the reference's tags, by name.
 
     Returns: the figures of right-branching trees, and of the most probable ones by the grammar of
@@ -130,8 +130,7 @@ def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, d
         tagged = tree.words, [leaf.label for leaf in tree.leaves()]
         for name, make in makers.items():
             scores[name] += score(tree, make(*tagged) or right_branching(*tagged))
-        if on_parsed is not None:
-            on_parsed(done, len(trees))
+        on_parsed(done, len(trees))
     return {name: _figures(value) for name, value in scores.items()}
 
 

@@ -16,7 +16,7 @@ from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import Head, Pruned, edits_off, heads_of, pruned, total_log_prob
 from transformer.training.typed import typed_sentences
 from transformer.translator import Translator
-from transformer.types import Floats, Report
+from transformer.types import Floats, Report, no_report
 
 #: Seeds of the random orders, and the number of steps at which BLEU and these are measured.
 SEEDS, MOST_MARKS = (1, 2, 3), 12
@@ -114,7 +114,7 @@ def prune(
     translator: Translator,
     text: PrunedText,
     start: Pruning | None = None,
-    progress: Report | None = None,
+    progress: Report = no_report,
 ) -> Iterator[Pruning]:
     """Remove heads, the least harmful first, and yield the state after each.
 
@@ -131,8 +131,7 @@ def prune(
     now = start or Pruning(heads, tokens, math.nan, n_unseen)
 
     def report() -> None:
-        if progress is not None:
-            progress(len(now.steps), len(heads))
+        progress(len(now.steps), len(heads))
 
     def bleu_without(out: Collection[Head]) -> float:
         other, hooks, edits = translator, None, edits_off(out, heads)
