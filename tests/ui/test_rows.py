@@ -29,7 +29,7 @@ from transformer.translator import Translator
 from transformer.types import AttentionKind
 from ui.attention.maps import maps_of
 from ui.beam.exhibits import branches_stem, node_stem, search_branches, search_node, search_tree
-from ui.core.loops import cut_in_short, cut_notice, first_words, headline
+from ui.core.doubts import cut_in_short, cut_notice, first_words, headline
 from ui.head.exhibits import head_name, inside_head
 from ui.positions import exhibits
 from ui.positions.exhibits import content_and_position
