@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,10 @@ from figures.labels import shorten
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.core import url_state
+from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
-from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.view import View, said_next
+from ui.core.view import View, ask_for, said_next
 from ui.core.widgets import UNITS, draw_text, units_control
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
@@ -37,7 +38,6 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
-from ui.translate.words import draw_warnings
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -69,6 +69,20 @@ def draw(side: Side) -> None:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
     if view.entry.ref.edits and not side.letter:  # below, so that nothing moves
         st.markdown(said_of_changes(view, trace, get_trace(view.original)))
+
+
+def draw_warnings(view: View, trace: Trace) -> None:
+    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
+    reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
+    if warning := " ".join(filter(None, reasons)):
+        st.caption(f":material/info: {warning}")
+    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
+    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
+        st.selectbox(
+            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
+            placeholder=f"Translate one of its {len(parts)} sentences",
+            on_change=lambda: ask_for(st.session_state["part_box"]),
+        )  # fmt: skip
 
 
 def draw_steps(view: View, trace: Trace) -> None:

@@ -15,7 +15,7 @@ from tests.snapshots import UPDATES, write_snapshots
 from transformer.models.catalogue import inspect_entry
 from transformer.models.one_stack.tracer import StackModel
 from transformer.translator import Translator
-from ui.core.loops import headline
+from ui.core.doubts import headline
 from ui.frame import through_time
 
 

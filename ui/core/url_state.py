@@ -50,6 +50,9 @@ def write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+#: Names of all settings.
+NAMES: set[str] = set()
+
 #: Names of settings by owner.
 _OWNED: dict[str, set[str]] = {}
 
@@ -68,7 +71,8 @@ class Param(Generic[T]):
     of: str = ""
 
     def __post_init__(self) -> None:
-        """Register the owners."""
+        """Register the name and the owners."""
+        NAMES.add(self.name)
         for owner in self.of.split():
             _OWNED.setdefault(owner, set()).add(self.name)
 
@@ -221,6 +225,11 @@ def enter(url_path: str, params: Iterable[Param[Any]]) -> None:
     show(*params)
 
 
+def page() -> str:
+    """Return the address of the page that was entered last."""
+    return str(st.session_state.get(_PAGE, ""))
+
+
 def entered() -> bool:
     """Return True if this run opened the page."""
     return bool(st.session_state.get(_ENTERED))
@@ -357,6 +366,12 @@ def show(*params: Param[Any]) -> None:
         get(param)  # removes an invalid value
         if param.name not in names:
             names.append(param.name)
+
+
+def show_only(*params: Param[Any]) -> None:
+    """Keep all other settings out of the page's URL."""
+    st.session_state[_SHOWN] = []
+    show(*params)
 
 
 def write_url() -> None:

@@ -29,6 +29,7 @@ from ui.frame.page import open_page
 from ui.frame.steering import drop_steering
 from ui.translate.breaking import (
     LESSON,
+    Broken,
     Target,
     break_of,
     decisive_head,
@@ -227,6 +228,22 @@ def _tried(
         breaks.append(tried := break_of(one.trace, target, one.lit, effects))
         solved |= any(trial.hit for trial in tried.trials)
     return breaks, tuple(guesses)
+
+
+def find_broken(view: View) -> Broken | None:
+    """Return the riddle's first sentence with a word that some head decides, or None."""
+    if (riddle := riddle_of(view)) is None:
+        return None
+    views = {
+        act: replace(view, sentence=act.sentence, prefix=(), target=None) for act in riddle.acts
+    }
+    for one in stage(riddle, [*map(get_trace, views.values())]):
+        there, target = views[one.act], one.target(riddle)
+        if target and (head := computed(there, decisive_head(target))):
+            effects = {head: computed(there, effect_of(head, target))}
+            (trial,) = break_of(one.trace, target, one.lit, effects).trials
+            return Broken(one.trace, target, head, trial)
+    return None
 
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."

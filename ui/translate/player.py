@@ -94,12 +94,12 @@ def ensure_step(side: Side, n_steps: int) -> None:
 
 def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[Component[Move]]:
     """Return the computation of the player; see `ui.components.player.player_component`."""
-    of, alpha, origin = side.view.request.name, side.view.alpha, ORIGINS[side.view.kind]
+    of, origin = side.view.request.name, ORIGINS[side.view.kind]
     never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
-        "player", (words, alpha, never, origin, group, follows),
+        "player", (words, never, origin, group, follows),
         lambda _, trace: player_component(
-            trace, PlayerPlace(1), of=of, words=words, alpha=alpha, never=never,
+            trace, PlayerPlace(1), of=of, words=words, never=never,
             steerable=steerable, origin=origin, group=group, follows=follows, asks=not group,
             out=_heads_out(side, trace),
         ),
