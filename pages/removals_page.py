@@ -31,7 +31,7 @@ def whole(view: View) -> None:
     if view.entry.ref.edits:
         original = get_trace(view.original)
         st.markdown(said_of_changes(view, trace, original))
-        draw_changes(view, trace, original, one_line=True)
+        draw_changes(view, trace, original)
         draw_reasons(view, trace, original)
         draw_together(view)
     if hint := said_next(view.sentence):

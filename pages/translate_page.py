@@ -49,10 +49,15 @@ def draw(side: Side) -> None:
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
-    with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+    with asides.container(
+        key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
+        vertical_alignment="center",
+    ):  # fmt: skip
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
+        if chosen == "steps":
+            units_control()
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -87,13 +92,10 @@ def draw_warnings(view: View, trace: Trace) -> None:
 
 def draw_steps(view: View, trace: Trace) -> None:
     """Draw the player and a caption on decoding."""
-    caption, units = st.columns([5, 1], vertical_alignment="center")
+    if hint := said_next(view.sentence):
+        st.caption(hint)
+    draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    light = "Light marks where the decoder looks as it picks the next token. "
-    caption.caption(said_next(view.sentence) or f"{light}Step through it{also}")
-    with units.container(horizontal=True, horizontal_alignment="right"):
-        words = units_control() == "words"
-    draw_player(Side(view, trace), words=words)
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":
         omitted = (
@@ -101,6 +103,7 @@ def draw_steps(view: View, trace: Trace) -> None:
             "show its tree."
         )
     st.caption(
+        f"Light marks where the decoder looks as it picks the next token. Step through it{also} "
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
         f"Attention is not by itself an explanation.{omitted}"

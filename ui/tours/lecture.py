@@ -23,7 +23,7 @@ from ui.tours.scene_facts import sentences
 from ui.tours.stops import Question, Tour, UnfitError, unmarked
 from ui.work.desk import run
 from ui.work.models import DEFAULT_CHECKPOINT
-from ui.work.turns import run_in_turn
+from ui.work.visit import run_in_turn
 
 _AHEAD = "headlight_lecture_ahead"  # session key: True until the next picture is drawn
 DRAWING = "Drawing: {step} of {most}"

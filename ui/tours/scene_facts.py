@@ -14,7 +14,7 @@ from transformer.trace import position_vectors
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.types import Floats
-from ui.core.loops import headline
+from ui.core.doubts import headline
 from ui.tours.removal_facts import in_no_order
 from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
 from ui.tours.trace_facts import (

@@ -10,7 +10,7 @@ import { buildMatrix, buildScale, buildWeightScale, cellCursor, cellName, drawCe
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
-const SMALLEST_TYPE = 11; // px of the labels
+const SMALLEST_TYPE = 12; // px of the labels
 const ROOM_FOR_VALUES = 2.55; // em of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
