@@ -25,7 +25,8 @@ SPOILT = """() => {
         for (let at = up(each); at; at = up(at)) {
             const clips = getComputedStyle(at).overflow !== "visible" && at !== document.body;
             const [here, there] = [box(each), box(at)];
-            if (clips && (here.right > there.right + 1 || here.bottom > there.bottom + 1)) return at;
+            const beyond = here.right > there.right + 1 || here.bottom > there.bottom + 1;
+            if (clips && beyond) return at;
         }
         return null;
     };
@@ -36,7 +37,7 @@ SPOILT = """() => {
 
 
 def sheets(pdf: bytes) -> list[bytes]:
-    """What is drawn on each sheet of a PDF file as Chromium writes it."""
+    """Return the drawing on each sheet of a PDF file that Chromium wrote."""
     streams = dict(re.findall(rb"(\d+) 0 obj\n<<[^>]*>> stream\n(.*?)\nendstream", pdf, re.DOTALL))
     found = re.findall(rb"/Type /Page\n.*?/Contents (\d+) 0 R", pdf, re.DOTALL)
     return [zlib.decompress(streams[number]) for number in found]
