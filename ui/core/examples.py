@@ -32,19 +32,6 @@ class Act:
 
 
 @dataclass(frozen=True)
-class Riddle:
-    """A pronoun whose translation depends on its referent, in a few sentences.
-
-    The referent changes from sentence to sentence; in the last, the models get it wrong.
-    """
-
-    pronoun: str  # as in the sentences
-    rule: str  # agreement rule of the target language
-    negation: str  # the word of the target language that negates the last act
-    acts: tuple[Act, ...]
-
-
-@dataclass(frozen=True)
 class Example:
     """An example sentence."""
 
@@ -57,6 +44,24 @@ class Example:
         """Return the positions of the word to watch."""
         words = enumerate(token.lstrip("▁").lower() for token in unmarked(tokens))
         return [position for position, word in words if word == self.watch != ""]
+
+
+@dataclass(frozen=True)
+class Riddle:
+    """A pronoun whose translation depends on its referent, in a few sentences.
+
+    The referent changes from sentence to sentence; in the last, the models get it wrong.
+    """
+
+    pronoun: str  # as in the sentences
+    rule: str  # agreement rule of the target language
+    negation: str  # the word of the target language that negates the last act
+    acts: tuple[Act, ...]
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Return the acts as examples, whose player opens on the pronoun."""
+        return tuple(Example(act.sentence, self.pronoun) for act in self.acts)
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,8 @@ class Examples:
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, the opening's included, or None."""
-        acts = [
-            Example(act.sentence, riddle.pronoun)
-            for riddle in self.riddles.values() for act in riddle.acts
-        ]  # fmt: skip
-        return next((item for item in (*self.items, *acts) if item.sentence == sentence), None)
+        known = (*self.items, *(act for riddle in self.riddles.values() for act in riddle.examples))
+        return next((item for item in known if item.sentence == sentence), None)
 
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:

@@ -34,8 +34,8 @@ def pair_now(view: View, trace: Trace) -> Pair:
 
     The default step is the least certain one.
     """
-    default = int(trace.log_probs.argmin())
-    step = view.step(len(trace.predicted_ids), default) or 0
+    step = view.step(len(trace.predicted_ids))
+    step = int(trace.log_probs.argmin()) if step is None else step
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)
