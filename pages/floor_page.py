@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from ui.components.plan import KINDS
+from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.export.download import download_below
 from ui.floor.choice import WHOLE, FloorChoice, choice_now
@@ -37,11 +38,13 @@ def draw(side: Side) -> None:
         "stack": stack, "layer": layer, "position": position, "source": chosen.source,
         "row": chosen.row,
     }  # fmt: skip
+    note, more = st.columns([3, 1])
+    note.caption(word_start((*trace.src_tokens, *trace.tgt_tokens)))
     if chosen.focus.endswith("ffn"):
         name = feed_forward_name(stack, layer, position)
-        download_below(st.container(), view, name, feed_forward, **places)
+        download_below(more, view, name, feed_forward, **places)
     else:
-        download_below(st.container(), view, stream_name(stack), residual_stream, **places)
+        download_below(more, view, stream_name(stack), residual_stream, **places)
 
 
 PAGE = Page(

@@ -35,7 +35,9 @@ def choice_now(view: View, trace: Trace) -> PlanChoice:
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
     limits = Limits.of(trace)
-    if url_state.arrived(LAYER, _LAYER, _BLOCK) and not url_state.arrived(FloorChoice.focus):
+    older = (LAYER, _LAYER, _BLOCK)
+    named = url_state.arrived(*older) and any(map(url_state.get, older))
+    if named and not url_state.arrived(FloorChoice.focus):
         url_state.put(FloorChoice.focus, _older(limits))
     focus = limits.fitting(url_state.get(FloorChoice.focus))
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
