@@ -3,7 +3,7 @@ import { colourOf, drawMap, make, plain, press, rove, sharp, signed, weightLevel
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
-const NUMBERS = 26; // px of a column that shows its number
+const NUMBERS = 27; // px of a column that shows its number
 
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
@@ -61,7 +61,7 @@ function headTable({ view, kind, layer, query, keys }) {
     const bar = make("i", "bar");
     bar.style.width = `${(36 * length) / most}px`;
     const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    name.style.color = view.look.hues[h];
+    name.style.setProperty("--hue", view.look.hues[h]);
     return make("tr", "", name,
       make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),

@@ -45,7 +45,7 @@ function factsOf(view, { s, layer, block }) {
     const p = header.probabilities[state.row];
     return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${(100 * p).toFixed(1)}%.`);
   }
-  if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s)}.`);
+  if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
   const shares = known.map((name) => {
     const added = data.added(s, layer, name, tokenOf(view, s));

@@ -98,17 +98,17 @@ function bandsOf(view, s, height, unit, narrow) {
   const gap = inside ? TIGHT : GAP;
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
   put("tokens", 60);
-  put("embedding", inside ? 15 : 18, { block: "embedding" });
-  const plate = inside ? Math.max(4, Math.min(10, 40 / stack.depth)) : Math.max(7, Math.min(40, 130 / (stack.depth - 1 || 1)));
+  put("embedding", inside ? 16 : 18, { block: "embedding" });
+  const plate = inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
     else for (const block of stack.blocks) {
-      put("block", inside ? 15 : block === "ffn" ? 32 : 52, { layer, block });
-      put("norm", inside ? 6 : 15, { layer, block: `${block}_norm` });
+      put("block", inside ? 16 : block === "ffn" ? 32 : 52, { layer, block });
+      put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
     }
   }
   if (s === 1) {
-    put("softmax", inside ? 15 : 18, { block: "softmax" });
+    put("softmax", inside ? 16 : 18, { block: "softmax" });
     put("candidates", inside ? 44 : 66);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);

@@ -1,6 +1,8 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
 import { make, plain, press, rove, setBox } from "../shared/index.js";
 
+const LEAST = 16; // px of a band that can be hit
+
 const SHORT = {
   self: "Attention", cross: "Cross-attention", ffn: "Feed-forward", softmax: "Softmax", embedding: "Embedding",
 };
@@ -37,8 +39,8 @@ export function placeTokens(view) {
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `token${plan.narrow ? " down" : ""}${later}`, make("bdi", "", text), {
-        "data-id": id, title: text, onclick: () => choose(i),
+      const button = make("button", `token${plan.narrow ? " down" : ""}${later}`, text, {
+        "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
       setBox(button, stack.at(token), plan.narrow ? band.top + band.h - 20 * plan.unit : band.top + 3);
       view.marks.set(id, button);
@@ -59,6 +61,7 @@ export function placeBands(view) {
   const { plan, data, state } = view;
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
+      if (band.h < LEAST) return placed(make("div", `band ${band.kind}`), stack, band);
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
         "aria-label": said(view, band), tabindex: -1,
@@ -66,10 +69,8 @@ export function placeBands(view) {
         onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
         onfocus: () => view.point(band), onblur: () => view.point(null),
       });
-      mark.style.paddingLeft = `${stack.label}px`;
-      setBox(mark, band.x, band.top, band.w, band.h);
       view.marks.set(band.id, mark);
-      return mark;
+      return placed(mark, stack, band);
     });
     const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
       ?? marks.find((mark) => mark.classList.contains("block"));
@@ -77,6 +78,11 @@ export function placeBands(view) {
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse());
   });
   view.bands.replaceChildren(...groups);
+  function placed(mark, stack, band) {
+    mark.style.paddingLeft = `${stack.label}px`;
+    setBox(mark, band.x, band.top, band.w, band.h);
+    return mark;
+  }
   // The share that the block adds to the chosen token.
   function said(at, band) {
     if (band.kind === "layer") return `${titleOf(at, band)}. Show its blocks.`;
@@ -89,8 +95,7 @@ export function placeBands(view) {
     return band.layer === undefined || !block ? null : data.added(band.s, band.layer, block, tokenOf(at, band.s));
   }
   function label(at, stack, band) {
-    const small = band.h < 11 * plan.unit;
-    if (small || band.unfolded) return [];
+    if (band.unfolded) return [];
     if (band.kind === "layer") {
       const guess = stack.s && band.h > 24 * plan.unit ? [guessOf(at, band.layer)] : [];
       return [make("span", "name", `Layer ${band.layer + 1}`), ...guess];

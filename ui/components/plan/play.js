@@ -35,8 +35,9 @@ export function writeLine(view) {
   const words = header.predicted.map((token, t) => {
     const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
     const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed[t] && "changed"];
-    const word = make("button", look.filter(Boolean).join(" "), make("bdi", "", plain(text.trim() || "_")), {
-      onclick: () => stepTo(view, t), tabindex: -1, ...(changed[t] ? { title: "Changed by the last edit" } : {}),
+    const word = make("span", look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
+      dir: "auto",
+      onclick: () => stepTo(view, t), ...(changed[t] ? { title: "Changed by the last edit" } : {}),
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });

@@ -37,6 +37,7 @@ export function placePanel(view) {
     body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  if (body.scrollHeight > body.clientHeight || body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   if (!fresh) body.scrollTop = scrolled;
   else if (view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of view.panel.querySelectorAll("[data-part]")) {
