@@ -121,10 +121,10 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     panel.get_by_role("button", name="Follow the token through head 2.2").click()
     expect(panel.locator(".stages .key")).to_have_count(len(trace.src_tokens))
     # A symbol of the formula lights its rows, and a row its symbol.
-    panel.locator(".formula .symbol.k").hover()
+    page.locator(".formula .symbol.k").hover()
     expect(panel.locator("tr.k.lit")).to_have_count(1)
     panel.locator("tr.weights").hover()
-    expect(panel.locator(".symbol.lit")).to_have_text("softmax")
+    expect(page.locator(".symbol.lit")).to_have_text("softmax")
     page.keyboard.press("ArrowRight")  # in the row of heads
     focused = "document.activeElement.shadowRoot.activeElement.dataset.id"
     assert page.evaluate(focused) == "head.2"

@@ -27,7 +27,7 @@ export function fillCard(view) {
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
-    ...(inside ? [] : [formulaOf(view, text)]),
+    formulaOf(view, text),
     factsOf(view, part),
   );
   if (inside) view.card.append(legend(view));

@@ -109,7 +109,7 @@ function bandsOf(view, s, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? 16 : 18, { block: "softmax" });
-    put("candidates", inside ? 44 : 66);
+    put("candidates", inside ? 40 : 66);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

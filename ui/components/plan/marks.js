@@ -138,7 +138,7 @@ export function placeCandidates(view) {
     const own = id === header.ids[state.row];
     const text = plain(token);
     const bar = make("i", "bar");
-    bar.style.height = `${Math.max(2, (low ? 12 : 28) * plan.unit * (p / most))}px`;
+    bar.style.height = `${Math.max(2, (low ? 8 : 28) * plan.unit * (p / most))}px`;
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", text), make("span", "size", `${(100 * p).toFixed(1)}%`), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,

@@ -68,8 +68,8 @@ function component({ root, header, body }, host) {
     placeTokens(view);
     placeBands(view);
     placeCandidates(view);
-    placePanel(view);
     fillCard(view);
+    placePanel(view);
     drawPicture(view);
     back();
   };

@@ -33,15 +33,14 @@ export function placePanel(view) {
   const body = make("div", "body");
   const scrolled = view.panel.querySelector(".body")?.scrollTop ?? 0;
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title, " ", make("span", "of", into)), formulaOf(view, textOf(view, focus)), tools),
-    body,
+    make("header", "", make("h3", "", title, " ", make("span", "of", into)), tools),
+    ...(view.card.hidden ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   if (body.scrollHeight > body.clientHeight || body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   if (!fresh) body.scrollTop = scrolled;
   else if (view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
-  for (const part of view.panel.querySelectorAll("[data-part]")) {
-    if (part.classList.contains("symbol")) continue;
+  for (const part of body.querySelectorAll("[data-part]")) {
     part.onpointerenter = () => view.light(part.dataset.part);
     part.onpointerleave = () => view.light(null);
   }
