@@ -182,7 +182,7 @@ def test_a_long_text_has_the_chosen_tokens_only(
     trace = tiny_translator.trace(SENTENCE)
     monkeypatch.setattr(plan, "MOST_BYTES", 1000)
     whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2.cross.1")
-    expect(page.locator(".card")).to_contain_text("every token is a request")
+    expect(page.locator(".card")).to_contain_text("choosing a token is a request")
     weights = page.evaluate(ROW, "weights")
     np.testing.assert_allclose(weights, trace.cross[1, 0, 2], atol=0.006)
     assert page.locator("tr.scores").count() == 0

@@ -77,12 +77,14 @@ function headTable({ view, kind, layer, query, keys }) {
 function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
-  const m = keys.length;
   const label = 74;
-  const column = Math.max(9, (width - label - 4) / m);
+  const seen = strongest(weights, Math.floor((width - label) / 9), Math.floor((width - label) / NUMBERS));
+  const m = seen.length;
+  const column = (width - label - 4) / m;
   const roomy = column >= NUMBERS;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
-  const names = keys.map((key, j) => {
+  const names = seen.map((j) => {
+    const key = keys[j];
     const button = make("button", "", make("bdi", "", plain(key)), {
       title: plain(key), "data-id": `key.${j}`, "aria-pressed": view.key === j, onclick: () => {
         view.key = view.key === j ? null : j;
@@ -106,17 +108,17 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     const most = Math.max(...dots.map(Math.abs)) || 1;
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
-      const d = rows.length / m;
-      return cellsOf(view, rows.map((_, at) => rows[(at % m) * d + Math.floor(at / m)]), d, m, across, 20, name);
+      const d = rows.length / keys.length;
+      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 20, name);
     };
     lines.push(
       wide(`q  ${q.length}`, "q", cellsOf(view, q, 1, q.length, across, 10, "q")),
       wide("K", "k", matrix("k")),
-      row("q · k", "scores", dots.map((value, j) => number(signed(value, 1), j, { bar: Math.abs(value) / most }))),
-      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", scaled.map((value, j) => number(signed(value), j))),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j]), j))),
     );
     if (masked.some(Boolean)) {
-      lines.push(row("mask", "mask", masked.map((hidden, j) => number(hidden ? "−∞" : "0", j))));
+      lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     }
     lines.push(row("softmax", "weights", weightCells()));
     lines.push(wide("V", "v", matrix("v")));
@@ -124,8 +126,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weightCells()));
   function weightCells() {
-    return [...weights].map((value, j) => number(value.toFixed(value < 0.0995 ? 3 : 2), j, {
-      bar: value, colour: colourOf(header.colours[look.theme], weightLevel(value)),
+    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? 3 : 2), j, {
+      bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
     }));
   }
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, kind, layer, head, query)));
@@ -133,7 +135,15 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     make("thead", "", make("tr", "", make("td"), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  return make("div", "through", table, ...cutting(view, { kind, layer, head, query, keys, cut }));
+  const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
+  return make("div", "through", part, table, ...cutting(view, { kind, layer, head, query, keys, cut }));
+}
+
+// All keys, or the `few` with the largest weights, in their order, if there are more than `most`.
+function strongest(weights, most, few) {
+  const all = [...weights].map((_, j) => j);
+  if (all.length <= most) return all;
+  return all.sort((a, b) => weights[b] - weights[a]).slice(0, few).sort((a, b) => a - b);
 }
 
 function addsOf(view, kind, layer, head, query) {

@@ -24,16 +24,15 @@ export function fillCard(view) {
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
   const inside = !view.hover && view.focus.block; // what is unfolded has its own text
+  const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
+    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
     formulaOf(view, text),
     factsOf(view, part),
   );
   if (inside) view.card.append(legend(view));
-  if (header.stacks.some(({ rows }) => rows)) {
-    view.card.append(make("p", "quiet", "A long text: queries, keys and values are left out, and every token is a request."));
-  }
 }
 
 // What happens to the chosen token there, in a sentence.

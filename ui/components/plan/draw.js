@@ -1,13 +1,12 @@
 // The canvas of the picture: the residual stream through every token, and attention as lines.
-import { sharp, themed } from "../shared/index.js";
+import { rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
 
 // Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
 export function coloursOf(view) {
   const look = themed(view.root);
-  const { roles, hues } = view.header;
-  return { ...look, ...roles[look.theme], hues: hues[look.theme] };
+  return { ...look, ...rolesOf(view.root, view.header, look.theme), hues: view.header.hues[look.theme] };
 }
 
 // How far up its stack a token has come, as a share of the way.
@@ -41,7 +40,7 @@ function drawColumns({ view, pen, look }, stack) {
     const way = reachOf(view, s, token);
     const end = first.out + (last.out - first.out) * way;
     line(pen, x, first.out, last.out, look.ink, 0.07, 1);
-    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? 2.2 : 1);
+    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.2) : 1);
     if (way > 0 && way < 1) dot(pen, x, end, own || !s ? 4 : 3, look.residual, own ? 1 : 0.45);
   }
   if (hidden) pen.clearRect(hidden.x, hidden.top, hidden.w, hidden.h);
@@ -69,7 +68,7 @@ function drawBand(at, stack, band) {
     const x = stack.at(token);
     if (!added || x === null || passing(at, stack, band, token) <= 0) return;
     dot(at.pen, x, mid, 3 + 7 * added.share, at.look.paper, 1);
-    dot(at.pen, x, mid, 2 + 7 * added.share, at.look.residual, 1);
+    dot(at.pen, x, mid, (view.lit === "adds" ? 5 : 2) + 7 * added.share, at.look.residual, 1);
   }
 }
 
@@ -87,16 +86,16 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const kind = view.kinds[name];
   const { focus } = view;
   const here = band.kind === "block";
-  const head = here && focus.s === stack.s && focus.block === band.block ? focus.head : null;
-  const weights = view.data.weights(kind, band.layer, view.peek ?? head, token);
+  const head = here && focus.s === stack.s && focus.block === band.block ? view.peek ?? focus.head : null;
+  const weights = view.data.weights(kind, band.layer, head, token);
   const x = stack.at(token);
   if (!weights || x === null) return;
   const keys = plan.stacks[kind === "cross" ? 0 : stack.s];
   const moving = way < 1;
-  const shade = (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
+  const lit = here && view.lit === "weights" ? 0.3 : 0;
+  const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
-  const hue = view.peek ?? head;
-  pen.strokeStyle = hue === null ? look.accent : look.hues[hue];
+  pen.strokeStyle = head === null ? look.accent : look.hues[head];
   weights.forEach((weight, j) => {
     const start = keys.at(j);
     if (weight < LEAST || start === null) return;

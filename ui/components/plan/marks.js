@@ -110,7 +110,7 @@ export function placeBands(view) {
   }
   function guessOf(at, layer) {
     const [token, p] = at.header.lens[layer + 1][state.row];
-    return make("span", "size", `${plain(token)} ${percent(p)}`, { title: "The softmax after this layer" });
+    return make("span", "size guess", `${plain(token)} ${percent(p)}`, { title: "The softmax after this layer" });
   }
 }
 

@@ -54,10 +54,6 @@ function component({ root, header, body }, host) {
   build(view);
   const draw = () => {
     view.look = coloursOf(view);
-    root.style.setProperty("--q", view.look.q);
-    root.style.setProperty("--k", view.look.k);
-    root.style.setProperty("--v", view.look.v);
-    root.style.setProperty("--residual", view.look.residual);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
     const room = window.innerHeight - pageTop(view.stage) - 14;
     view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit);

@@ -22,9 +22,13 @@ export function buildPlayer(view) {
     button("step", "›", "Step on", () => stepTo(view, view.state.row + 1)), speed, view.line);
 }
 
+// True if a press of Play is a step: without motion, and in long texts, whose steps are requests.
+function steps(view) {
+  return calm() || view.header.stacks.some(({ rows }) => rows);
+}
+
 function labelPlay(view) {
-  const still = calm() ? "Step" : "Play";
-  view.play.textContent = view.film ? "Pause" : still;
+  view.play.textContent = view.film ? "Pause" : steps(view) ? "Step" : "Play";
 }
 
 // The translation, the word of this step, and the words that the last change made differ.
@@ -74,12 +78,13 @@ export function togglePlay(view) {
     return;
   }
   const n = view.header.predicted.length;
-  if (calm()) {
+  if (steps(view)) {
     stepTo(view, (view.state.row + 1) % n);
     return;
   }
   const from = view.resume ?? -1;
   view.film = { row: from };
+  view.root.classList.add("playing");
   begin(view, from);
 }
 
@@ -103,7 +108,7 @@ function begin(view, row) {
     const share = Math.min(1, ((now - film.since) * view.speed) / time);
     if (view.time.up[row < 0 ? 0 : 1] !== share) {
       view.time.up[row < 0 ? 0 : 1] = share;
-      view.candidates.classList.toggle("waiting", share < 1);
+      view.root.classList.toggle("waiting", share < 1);
       drawPicture(view);
     }
     if (share === 1 && row >= 0 && !film.landed) land(view, row);
@@ -143,7 +148,7 @@ export function stop(view, resume = view.film?.row) {
   view.film = null;
   view.resume = resume ?? undefined;
   view.time.up = [1, 1];
-  view.candidates.classList.remove("waiting");
+  view.root.classList.remove("waiting", "playing");
   labelPlay(view);
   view.draw();
 }
