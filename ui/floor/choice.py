@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from transformer.trace.records import Trace, Whole
 from transformer.trace.whole import record_whole
@@ -35,8 +36,8 @@ def choice_now(view: View, trace: Trace) -> PlanChoice:
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
     limits = Limits.of(trace)
-    older = (LAYER, _LAYER, _BLOCK)
-    named = url_state.arrived(*older) and any(map(url_state.get, older))
+    older: tuple[Param[Any], ...] = (LAYER, _LAYER, _BLOCK)
+    named = url_state.arrived(*older) and any(url_state.get(param) for param in older)
     if named and not url_state.arrived(FloorChoice.focus):
         url_state.put(FloorChoice.focus, _older(limits))
     focus = limits.fitting(url_state.get(FloorChoice.focus))
