@@ -17,7 +17,7 @@ from ui.work.studies import Opened
 @fragment
 def draw(view: View, opened: Opened) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
-    shows = url_state.get(HeadsChoice.shows)
+    shows = url_state.get(HeadsChoice.shows) or "removal"
     role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
     head = head_of(opened, role)
     tag = opened.tags.get(head)

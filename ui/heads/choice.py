@@ -22,7 +22,8 @@ _TERM = url_state.text(80)
 class HeadsChoice(Choice):
     """URL parameters; `head_of` returns the head.
 
-    `shows` names a role or an importance measure, or is "" for each head's role. `source` and `key`
+    `shows` names a role or an importance measure, is "roles" for each head's role, or "" for the
+    effect of removing each head, if it was measured. `source` and `key`
     are a word, "tag:NOUN", or "" for any word.
     """
 

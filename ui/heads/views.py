@@ -78,12 +78,12 @@ AGREE = 0.5
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw selectors for the table's contents, and for a head as an alternative to clicking."""
-    shows = {"": "role of each head"}
+    shows = {"roles": "role of each head"}
     shows |= {name: f"importance: {MEASURES[name].name}" for name in opened.study.importance}
     shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
         "Show", list(shows), width=300, format_func=shows.__getitem__,
-        **bound(HeadsChoice.shows, key="role_box", value=role.name if role else measure),
+        **bound(HeadsChoice.shows, key="role_box", value=role.name if role else measure or "roles"),
     )  # fmt: skip
 
     def name(choice: Head) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.examples import Example
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import View
 
@@ -29,12 +32,33 @@ class Pair(NamedTuple):
     other: int
 
 
+def default_step(trace: Trace, example: Example | None) -> int:
+    """Return the step, from 1, at which an example's player opens.
+
+    It is the step with the most attention on the example's word or, without one, on any source
+    token. Other sentences open on the first step.
+    """
+    if example is None:
+        return 1
+    if not example.watch:
+        at_words = trace.cross.mean(axis=(0, 1))
+        at_words[:, list(trace.src_special)] = 0
+        at_words[trace.n_words :] = 0  # exclude the end
+        return int(np.argmax(at_words.max(axis=1))) + 1
+    if not (watched := example.watched(trace.src_tokens)):
+        return 1
+    return int(np.argmax(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1))) + 1
+
+
 def pair_now(view: View, trace: Trace) -> Pair:
     """Return the stored candidates, by default the step's own token and the best alternative.
 
-    The default step is the least certain one.
+    The default step is the player's, or the least certain one if there is no word to watch.
     """
-    step = url_state.index(STEP, len(trace.predicted_ids), int(trace.log_probs.argmin()))
+    example = view.examples.like(view.sentence)
+    watches = example is not None and example.watched(trace.src_tokens)
+    default = default_step(trace, example) - 1 if watches else int(trace.log_probs.argmin())
+    step = url_state.index(STEP, len(trace.predicted_ids), default)
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)
