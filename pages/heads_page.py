@@ -19,10 +19,10 @@ def draw(view: View, opened: Opened) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
     shows = url_state.get(HeadsChoice.shows) or "removal"
     role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
-    head = head_of(opened, role)
+    head = head_of(opened, role, measure)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")

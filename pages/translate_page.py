@@ -53,11 +53,11 @@ def draw(side: Side) -> None:
         key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
         vertical_alignment="center",
     ):  # fmt: skip
+        if chosen == "steps":
+            units_control()
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
-        if chosen == "steps":
-            units_control()
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)

@@ -50,8 +50,11 @@ def own_lines() -> tuple[str, ...]:
     return tuple(line for line in lines if line)[:MOST_OWN]
 
 
-def head_of(opened: Opened, role: Role | None) -> Head:
-    """Return the stored head if the role applies to it, otherwise the role's clearest head."""
+def head_of(opened: Opened, role: Role | None, measure: str = "") -> Head:
+    """Return the stored head if the role applies to it, otherwise the role's clearest head.
+
+    Args: measure: of importance; the most important head comes before the clearest one.
+    """
     study = opened.study
     stored = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
     findings = (
@@ -60,5 +63,7 @@ def head_of(opened: Opened, role: Role | None) -> Head:
     for head in [finding.head for finding in findings] or study.heads:
         if (head.kind, head.layer + 1, head.head + 1) == stored:
             return head
+    if measure:
+        return max(study.heads, key=lambda head: study.importance[measure][head.kind][head[1:]])
     best = max(findings, key=lambda finding: (finding.named, finding.choice), default=None)
     return best.head if best else study.heads[0]

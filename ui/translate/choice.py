@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.examples import Example
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import View
+from ui.translate.player import default_step
 
 
 @dataclass(frozen=True)
@@ -30,24 +28,6 @@ class Pair(NamedTuple):
     step: int
     one: int
     other: int
-
-
-def default_step(trace: Trace, example: Example | None) -> int:
-    """Return the step, from 1, at which an example's player opens.
-
-    It is the step with the most attention on the example's word or, without one, on any source
-    token. Other sentences open on the first step.
-    """
-    if example is None:
-        return 1
-    if not example.watch:
-        at_words = trace.cross.mean(axis=(0, 1))
-        at_words[:, list(trace.src_special)] = 0
-        at_words[trace.n_words :] = 0  # exclude the end
-        return int(np.argmax(at_words.max(axis=1))) + 1
-    if not (watched := example.watched(trace.src_tokens)):
-        return 1
-    return int(np.argmax(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1))) + 1
 
 
 def pair_now(view: View, trace: Trace) -> Pair:

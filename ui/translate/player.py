@@ -31,7 +31,6 @@ from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
-from ui.translate.choice import default_step
 from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -154,6 +153,24 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
         on_choose=steer if _steerable(side) else follow,
         together=[f"player_{letter}" for letter in LETTERS if side.letter],
     )
+
+
+def default_step(trace: Trace, example: Example | None) -> int:
+    """Return the step, from 1, at which an example's player opens.
+
+    It is the step with the most attention on the example's word or, without one, on any source
+    token. Other sentences open on the first step.
+    """
+    if example is None:
+        return 1
+    if not example.watch:
+        at_words = trace.cross.mean(axis=(0, 1))
+        at_words[:, list(trace.src_special)] = 0
+        at_words[trace.n_words :] = 0  # exclude the end
+        return int(np.argmax(at_words.max(axis=1))) + 1
+    if not (watched := example.watched(trace.src_tokens)):
+        return 1
+    return int(np.argmax(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1))) + 1
 
 
 def _telling(trace: Trace, example: Example | None) -> tuple[int, int]:

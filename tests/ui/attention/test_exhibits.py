@@ -18,7 +18,7 @@ from ui.attention import choice
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice, to_pieces, to_units
 from ui.core import url_state
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import KIND, Param
 from ui.export.programs import Source
 
 TRACE = make_trace(S=6, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)

@@ -12,9 +12,9 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
 from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_training
-from ui.translate.choice import default_step
 from ui.translate.opening import scene as scene_of
 from ui.translate.opening import script, stage
+from ui.translate.player import default_step
 from ui.translate.words import doubts, length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
