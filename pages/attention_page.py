@@ -28,6 +28,7 @@ from ui.core.view import Request, said_next
 from ui.core.widgets import choose_one, units_control
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
+from ui.frame.through_time import finished
 from ui.work.desk import prepare
 from ui.work.results import Computation
 
@@ -46,6 +47,9 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the maps, and the changes by edits."""
     AttentionSettings.enter(side.trace)
     ensure_kind(side.trace)
+    unset = not url_state.stored(AttentionSettings.heads)
+    if unset and (end := finished(side)) and (heads := read_choice(end.trace).heads):
+        url_state.put(AttentionSettings.heads, heads)
     return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 

@@ -17,8 +17,10 @@ from ui.work.studies import Opened
 @fragment
 def draw(view: View, opened: Opened) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
-    shows = url_state.get(HeadsChoice.shows) or "removal"
-    role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
+    shows, measures = url_state.get(HeadsChoice.shows), opened.study.importance
+    role, first = opened.study.role(shows), "removal" if "removal" in measures else ""
+    unset = first if opened.tags else next(iter(measures), "")  # too few words for roles
+    measure = shows if shows in measures else "" if shows else unset
     head = head_of(opened, role, measure)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])

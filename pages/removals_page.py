@@ -38,7 +38,7 @@ def whole(view: View) -> None:
     if hint := said_next(view.sentence):
         st.caption(hint)
     with st.container(key="after_choice"):
-        step = draw_choice(trace)
+        step = draw_choice(view, trace)
     draw_heads(view, trace, step)
     draw_parts(view, trace, step)
     draw_pruning(view)

@@ -19,7 +19,7 @@ from ui.components.mount import show
 from ui.components.packing import fits
 from ui.components.strip import strip_component
 from ui.core import url_state, widgets
-from ui.core.loops import headline
+from ui.core.doubts import headline
 from ui.core.view import View
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.editing import offer, restore_heads, switch

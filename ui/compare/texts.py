@@ -17,8 +17,8 @@ from ui.compare.choice import CompareChoice, can_follow
 from ui.components.mount import show
 from ui.components.strip import strip_component
 from ui.core import url_state
+from ui.core.doubts import cut_in_short, first_words, headline
 from ui.core.glossary import linked
-from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup

@@ -16,8 +16,8 @@ from transformer.translator import Translator
 from transformer.types import Floats
 from ui.components.mount import show
 from ui.components.strip import Column, beside_component
+from ui.core.doubts import first_words
 from ui.core.glossary import linked
-from ui.core.loops import first_words
 from ui.core.view import Request, View
 from ui.work.desk import computed
 from ui.work.results import Computation

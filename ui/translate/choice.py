@@ -8,7 +8,7 @@ from typing import NamedTuple
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import STEP, VIEW, WHY, Param
+from ui.core.url_state import VIEW, WHY, Param
 from ui.core.view import View
 from ui.translate.player import default_step
 
@@ -38,7 +38,7 @@ def pair_now(view: View, trace: Trace) -> Pair:
     example = view.examples.like(view.sentence)
     watches = example is not None and example.watched(trace.src_tokens)
     default = default_step(trace, example) - 1 if watches else int(trace.log_probs.argmin())
-    step = url_state.index(STEP, len(trace.predicted_ids), default)
+    step = view.step(len(trace.predicted_ids), default) or 0
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)
