@@ -82,6 +82,17 @@ class Examples:
         known = (*self.items, *(act for riddle in self.riddles.values() for act in riddle.examples))
         return next((item for item in known if item.sentence == sentence), None)
 
+    def like(self, sentence: str) -> Example | None:
+        """Return the example with this sentence, or one with its first word to watch, or None.
+
+        A sentence of a riddle stands beside the one with the other noun.
+        """
+        words = re.findall(r"\w+", sentence.lower())
+        watch = next((item.watch for item in self.items if item.watch in words), "")
+        acts = [act.sentence for riddle in self.riddles.values() for act in riddle.acts[:2]]
+        beside = acts[acts.index(sentence) ^ 1] if sentence in acts else ""
+        return self.find(sentence) or (Example(sentence, watch, beside) if watch else None)
+
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
     riddles = {
