@@ -11,14 +11,7 @@ from starlette.middleware import Middleware
 from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.frame.page import all_pages, asked_for_page, reload_changed
-from ui.frame.pages import (
-    draw_door,
-    draw_not_offered,
-    menu,
-    other_addresses,
-    picture,
-    why_not,
-)
+from ui.frame.pages import draw_door, draw_not_offered, menu, other_addresses, picture, why_not
 from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
