@@ -67,8 +67,10 @@ class Plot:
             known = ~np.isnan(values)
             look: dict[str, Any] = {"label": label(name, 40), "color": colour}
             if series.mark == "bar":
-                place = x + (index - (count - 1) / 2) * 0.8 / count
-                ax.bar(place, np.where(known, values, 0), 0.8 / count, **look)
+                if not known.any():  # the legend needs a bar to have its colour
+                    known[:1], values = True, np.zeros(n)
+                place = x[known] + (index - (count - 1) / 2) * 0.8 / count
+                ax.bar(place, values[known], 0.8 / count, **look)
             else:
                 ax.plot(x[known], values[known], "-" if series.mark == "line" else "",
                         marker="o" if dotted else "", markeredgewidth=0, linewidth=unit,
