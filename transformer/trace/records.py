@@ -301,9 +301,9 @@ class LogitShares:
     difference: float
     heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
     feed_forward: Floats  # [Ld], including biases
-    embedding: float  # of the input token
-    position: float  # of its position
-    bias: float  # of all other biases, including LayerNorms
+    embedding: float  # input token
+    position: float  # position vector
+    bias: float  # all other biases, including LayerNorm's
 
     @property
     def total(self) -> float:
