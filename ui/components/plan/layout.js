@@ -74,7 +74,7 @@ export function layOut(view, width, height, unit) {
 // The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const gutter = (narrow ? 64 : s ? 104 : 78) * unit;
+  const gutter = (narrow ? 92 : s ? 104 : 78) * unit;
   const room = w - gutter - 8;
   const count = Math.min(n, Math.floor(room / NARROWEST));
   const chosen = s ? view.state.row : view.state.source;
