@@ -4,6 +4,7 @@ import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
 const NUMBERS = 27; // px of a column that shows its number
+const NARROWEST = 16; // px of a column
 
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
@@ -78,7 +79,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
   const label = 74;
-  const seen = strongest(weights, Math.floor((width - label) / 9), Math.floor((width - label) / NUMBERS));
+  const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
   const m = seen.length;
   const column = (width - label - 4) / m;
   const roomy = column >= NUMBERS;
