@@ -137,7 +137,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
-  return make("div", "through", part, table, ...cutting(view, { kind, layer, head, query, keys, cut }));
+  view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
+  return make("div", "through", part, table);
 }
 
 // All keys, or the `few` with the largest weights, in their order, if there are more than `most`.
