@@ -13,8 +13,6 @@ blue (negative) and orange (positive) of equal lightness at the ends. Heads and 
 protan, deutan and tritan vision, and have a contrast of at least 3:1 with the page.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from itertools import cycle, islice

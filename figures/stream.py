@@ -1,7 +1,5 @@
 """Charts of the residual stream and its feed-forward networks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

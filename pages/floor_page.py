@@ -1,7 +1,5 @@
 """Floor plan: figure 1 of the paper with this checkpoint's and this sentence's numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ui.core.side import Side

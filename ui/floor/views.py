@@ -1,7 +1,5 @@
 """The Floor plan: the drawing, and below it a feed-forward network or a residual stream."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

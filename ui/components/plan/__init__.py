@@ -4,8 +4,6 @@ The visitor chooses a layer, a source token and a decoder row in the browser, wh
 reports the choice. A click on a block with its own page is a separate report.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
