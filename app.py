@@ -75,9 +75,10 @@ def main() -> None:
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(here.title, guided, lecturing)
-    if lecturing:
-        lecture.draw_scene(view)
+        evidence = guide.evidence() if guided else ""
+        presenter.draw_presenter(here.title, guided, lecturing, evidence)
+    if stop is not None and lecturing:
+        lecture.draw_scene(stop, view)
     elif guided:
         guide.draw_bar(view, here)
     elif touring and view.checkpoint:

@@ -99,19 +99,25 @@ class Batches:
         record, progress = request.settings.record and request.maps, request.progress
         limits = [request.limit(source) for source in sources]
         begin = None if progress is None else partial(progress, 0, max(limits))
-        spell, grammars = request.reader.tokenizer.target.shown, None
+        spell, forced, grammars = request.reader.tokenizer.target.shown, request.forced, None
         if self.symbols is not None:  # the trees that each source may become
             grammars = [TreeGrammar(self.symbols, source.ids[:-1]) for source in sources]
+
+        def piece(token: int, before: int, step: int) -> str:
+            if step < len(forced.pieces):  # text outside the vocabulary has a name
+                return forced.pieces[step]
+            return spell((token,), None if before < 0 else before)[0]
+
         with torch.inference_mode():
             encoded = self._encode(execution, sources, begin, record)
             results = search(
                 execution.steps(encoded, need_weights=record),
                 limits,
                 request.settings,
-                prefixes=[request.forced.ids] * len(sources),
+                prefixes=[forced.ids] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 grammars=grammars,
-                piece=lambda token, before: spell((token,), None if before < 0 else before)[0],
+                piece=piece,
                 progress=progress,
             )
         return encoded, results

@@ -30,19 +30,6 @@ class Act:
 
 
 @dataclass(frozen=True)
-class Riddle:
-    """A pronoun whose translation depends on its referent, in a few sentences.
-
-    The referent changes from sentence to sentence; in the last, the models get it wrong.
-    """
-
-    pronoun: str  # as in the sentences
-    rule: str  # agreement rule of the target language
-    negation: str  # the word of the target language that negates the last act
-    acts: tuple[Act, ...]
-
-
-@dataclass(frozen=True)
 class Example:
     """An example sentence."""
 
@@ -55,6 +42,24 @@ class Example:
         """Return the positions of the word to watch."""
         words = enumerate(token.lstrip("▁").lower() for token in unmarked(tokens))
         return [position for position, word in words if word == self.watch != ""]
+
+
+@dataclass(frozen=True)
+class Riddle:
+    """A pronoun whose translation depends on its referent, in a few sentences.
+
+    The referent changes from sentence to sentence; in the last, the models get it wrong.
+    """
+
+    pronoun: str  # as in the sentences
+    rule: str  # agreement rule of the target language
+    negation: str  # the word of the target language that negates the last act
+    acts: tuple[Act, ...]
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Return the acts as examples, whose player opens on the pronoun."""
+        return tuple(Example(act.sentence, self.pronoun) for act in self.acts)
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,19 @@ class Examples:
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, the opening's included, or None."""
-        acts = [
-            Example(act.sentence, riddle.pronoun)
-            for riddle in self.riddles.values() for act in riddle.acts
-        ]  # fmt: skip
-        return next((item for item in (*self.items, *acts) if item.sentence == sentence), None)
+        known = (*self.items, *(act for riddle in self.riddles.values() for act in riddle.examples))
+        return next((item for item in known if item.sentence == sentence), None)
+
+    def like(self, sentence: str) -> Example | None:
+        """Return the example with this sentence, or one with its first word to watch, or None.
+
+        A sentence of a riddle stands beside the one with the other noun.
+        """
+        words = re.findall(r"\w+", sentence.lower())
+        watch = next((item.watch for item in self.items if item.watch in words), "")
+        acts = [act.sentence for riddle in self.riddles.values() for act in riddle.acts[:2]]
+        beside = acts[acts.index(sentence) ^ 1] if sentence in acts else ""
+        return self.find(sentence) or (Example(sentence, watch, beside) if watch else None)
 
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
