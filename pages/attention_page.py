@@ -1,7 +1,5 @@
 """Attention: all heads, lines between tokens, or one matrix, by tokens or whole words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

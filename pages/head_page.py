@@ -1,7 +1,5 @@
 """Inside a head: one query through every stage of attention, with its numbers."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Heads off: the effect of taking each part of the model out."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from ui.core.url_state import STEP

@@ -1,7 +1,5 @@
 """Tours and lectures: lessons on the paper, with questions to answer before seeing the picture."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from transformer.errors import InputError

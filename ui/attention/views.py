@@ -1,7 +1,5 @@
 """Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

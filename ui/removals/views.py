@@ -1,7 +1,5 @@
 """Removals: each part's effect on a translation's log-probability."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import cast

@@ -7,8 +7,6 @@ Entering a stop replaces all settings by its own; those in the link take precede
 the reader is free to change them.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
