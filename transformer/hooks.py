@@ -44,7 +44,7 @@ from transformer.sites import (
     matching,
     sites,
 )
-from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind
+from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind, literals
 
 __all__ = [
     "BLOCKS", "Block", "Chain", "Complete", "HeadGates", "Hook", "Hooks", "Name", "Record",
@@ -201,6 +201,7 @@ class Record(Hooks):
         """Return the latest value. Raises `KeyError` for an unvisited site."""
         return self.values[site][-1]
 
+    @literals
     def layers(self, kind: AttentionKind, name: Name = "weights") -> Tensor:
         """Stack one attention kind's latest values over layers: [L, ...]."""
         matches = (site for site in self.values if site.kind == kind and site.name == name)
@@ -290,6 +291,7 @@ class HeadGates(Hooks):
             tables[kind][layer, head] = factor
         return cls(**{kind: tables[kind] for kind, _, _ in factors})
 
+    @literals
     def of_layer(self, kind: AttentionKind, layer: int) -> Tensor | None:
         """Return one attention block's factors, [H] or [B, H], or None for all ones."""
         table: Tensor | None = getattr(self, kind)

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from transformer.search.sampling import Sampling
+from transformer.types import literals
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class BeamRule:
 PAPER = BeamRule()
 
 
+@literals
 def hugging_face(early_stopping: bool | Literal["never"] = False) -> BeamRule:
     """Return the rule of `transformers`' `generate`.
 
