@@ -6,16 +6,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from inspect import signature
 from types import UnionType
-from typing import (
-    Any,
-    Literal,
-    ParamSpec,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +43,9 @@ def literals(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def checked(*args: P.args, **options: P.kwargs) -> R:
-        given = names.bind(*args, **options).arguments
+        arguments = names.bind(*args, **options).arguments
         for name, allowed, others in choices():
-            value = given.get(name, allowed[0])
+            value = arguments.get(name, allowed[0])
             if value not in allowed and not isinstance(value, others):
                 raise InputError(f"{name} {value!r} is not one of {', '.join(allowed)}")
         return function(*args, **options)
@@ -77,3 +68,7 @@ def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, in
 
 #: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]
+
+
+def no_report(done: int, total: int) -> None:
+    """Ignore progress, the default of functions that take a `Report`."""

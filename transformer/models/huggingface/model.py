@@ -20,12 +20,7 @@ import torch
 from transformer.device import Device, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.models.huggingface.building import Family, build, copied, vocabulary_sizes
-from transformer.models.huggingface.files import (
-    FILES,
-    generation_settings,
-    library,
-    read_values,
-)
+from transformer.models.huggingface.files import FILES, generation_settings, library, read_values
 from transformer.models.huggingface.generate import Generation, read_generation
 from transformer.models.huggingface.tokenizer import PREFERRED, HubTokenizer
 from transformer.models.huggingface.tokenizer_files import checked_tokenizer, read_tokenizer

@@ -11,15 +11,7 @@ from typing import Any
 from transformer.errors import InputError
 from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
-from transformer.text.marks import (
-    LANGUAGE,
-    START,
-    Style,
-    as_unknown,
-    marked,
-    style_of,
-    visible,
-)
+from transformer.text.marks import LANGUAGE, START, Style, as_unknown, marked, style_of, visible
 from transformer.text.tokenizer import clean
 
 #: Default target languages, in order of preference.

@@ -19,13 +19,7 @@ from transformer.models.huggingface.generate import Generated, Generation, gener
 from transformer.models.huggingface.tokenizer import HubTokenizer, TokenizedText
 from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
-from transformer.trace.building import (
-    NO_PREDICTIONS,
-    build_trace,
-    penalties,
-    predictions,
-    to_array,
-)
+from transformer.trace.building import NO_PREDICTIONS, build_trace, penalties, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
 
