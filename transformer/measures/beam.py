@@ -79,10 +79,6 @@ class Tree:
     sampled: bool = False  # whether tokens were sampled; the beam size is then 1
     rule: BeamRule = PAPER  # scoring rule
 
-    def penalty(self, length: int) -> float:
-        """Return the length penalty for a hypothesis of `length` tokens."""
-        return self.rule.penalty(length, self.alpha)
-
     def path(self, index: int) -> tuple[int, ...]:
         """Return node indices from the first token to a node, or () for the root, -1."""
         path = []

@@ -84,7 +84,8 @@ def could_reach(tree: Tree, node: Node) -> float:
     Log-probabilities only fall, and the maximum length has the largest divisor, or the current one
     if alpha is below 0.
     """
-    return node.total / tree.penalty(tree.max_length if tree.alpha > 0 else node.length)
+    length = tree.max_length if tree.alpha > 0 else node.length
+    return node.total / tree.rule.penalty(length, tree.alpha)
 
 
 def needed_then(tree: Tree, step: int) -> float | None:
