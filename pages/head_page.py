@@ -24,10 +24,10 @@ from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
 from ui.work.results import Computation
 
 
-def draw_controls(shown: Trace, place: HeadChoice) -> None:
+def draw_controls(trace: Trace, place: HeadChoice) -> None:
     """Draw the boxes for layer, head and query."""
-    n_layers, n_heads, *_ = shown.attention(place.kind).shape
-    queries = query_labels(shown, place.kind)
+    n_layers, n_heads, *_ = trace.attention(place.kind).shape
+    queries = query_labels(trace, place.kind)
     for param, width, names in (
         (LAYER, 110, [f"Layer {i + 1}" for i in range(n_layers)]),
         (HEAD, 110, [f"Head {i + 1}" for i in range(n_heads)]),
@@ -49,19 +49,19 @@ def first(side: Side) -> list[Computation[Any]]:
 
 def draw(side: Side) -> None:
     """Draw the controls and stages."""
-    view, shown = side.view, side.trace
+    view, trace = side.view, side.trace
     place = place_now(side)
-    query, keys = names_of(place, shown)
-    chosen = chosen_now(shown, place)
+    query, keys = names_of(place, trace)
+    chosen = chosen_now(trace, place)
     with st.container(key="after_hint"):
         st.markdown(
             f"The query {code(plain_token(query))} looks at the {keys}: **follow it from its "
             "vector to what the head adds.** Choose a key to follow it instead. "
-            f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]"
+            f":small[{word_start(trace.src_tokens or trace.tgt_tokens)}]"
         )
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
-        draw_kinds(st.container(width="content"), shown)
-        draw_controls(shown, place)
+        draw_kinds(st.container(width="content"), trace)
+        draw_controls(trace, place)
     draw_stages(side, place, chosen, keep_chosen)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         link_to(
@@ -72,7 +72,7 @@ def draw(side: Side) -> None:
             },
             help="This head's map on the Attention page.",
         )  # fmt: skip
-        offer_switch(view, shown, place.kind, place.layer, place.head)
+        offer_switch(view, trace, place.kind, place.layer, place.head)
         download_button(
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
