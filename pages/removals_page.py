@@ -24,8 +24,8 @@ def whole(view: View) -> None:
     prepare(view, [NEEDS, *first_of_changes(view)])
     with st.container(key="after_hint"):
         st.markdown(
-            "Which parts does this translation need? The stronger the blue, the more it is needed. "
-            "**Choose a head, a word, a network or a layer to take it out.**"
+            "The stronger the blue, the more this translation needs the part. "
+            "**Choose a part to take it out.**"
         )
     if view.entry.ref.edits:
         original = get_trace(view.original)

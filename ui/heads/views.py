@@ -109,8 +109,8 @@ def offer(view: View, opened: Opened, role: Role) -> None:
         )  # fmt: skip
 
 
-def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw the summary and the clickable table of heads, layers by heads."""
+def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> str:
+    """Draw the summary and the clickable table of heads; return what explains it."""
     study, read = opened.study, read_by(opened)
     if measure:
         cells = _important(measure, study.importance[measure])
@@ -129,7 +129,9 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
             "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
-            "target, but not clearly enough for a role."
+            "target, but not clearly enough for a role. *Rare word* is the word of the sentence "
+            "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
+            "text; *even*, all tokens alike."
         )
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
@@ -144,7 +146,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
             if chosen != head:
                 url_state.put_head(*chosen)
                 st.rerun()
-    st.caption(f"{key} Measured on {read}.")
+    return f"{key} Measured on {read}."
 
 
 def _does(tag: Tag | None) -> Cell:
