@@ -124,7 +124,7 @@ class View:
     #: src_lang, tgt_lang: chosen language codes, or ""
     src_lang: str = ""
     tgt_lang: str = ""
-    languages: Languages = field(default_factory=Languages)  # of the model
+    languages: Languages = field(default_factory=Languages)  # the model's languages
     task: str = ""  # key in the entry's `prefixes`; another model may lack it
 
     @property

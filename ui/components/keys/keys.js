@@ -46,6 +46,8 @@ function component({ root, header: data }, { setTriggerValue }) {
   root.replaceChildren(link.button, hint, link.box, list, gloss, blank);
   if (wasOpen) list.show();
   offerSkip();
+  if (data.evidence && data.evidence !== root.evidence) scrollTo(data.evidence);
+  root.evidence = data.evidence;
 
   const onKey = (event) => {
     if (event.key === "Tab") return reach(document.querySelector(MAIN));
@@ -120,6 +122,20 @@ function aside(event) {
 function hover(target, { clientX, clientY }, names) {
   const about = { bubbles: true, composed: true, clientX, clientY, pointerType: "mouse" };
   for (const name of names) target.dispatchEvent(new PointerEvent(name, about));
+}
+
+// Scrolls to a heading by its id, or a part of a component by its class, once the page has it. A tour's
+// bar with the answer stays above it.
+function scrollTo(name, tries = 40) {
+  const parts = [...document.querySelectorAll(`${MAIN} *`)];
+  const at = document.getElementById(name)
+    ?? parts.map((each) => each.shadowRoot?.querySelector(`.${name}`)).find(Boolean);
+  if (at) {
+    const bar = document.querySelector(".st-key-tour")?.getBoundingClientRect().height ?? 0;
+    at.style.scrollMarginTop = `calc(${bar}px + 4.5rem)`;
+    at.scrollIntoView();
+  }
+  if (tries && !at) setTimeout(scrollTo, 250, name, tries - 1);
 }
 
 // While presenting, keys reach the page's first picture without a click. The picture alone handles
