@@ -111,11 +111,12 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> str:
     """Draw the summary and the clickable table of heads; return what explains it."""
-    study, read = opened.study, read_by(opened)
+    study, own = opened.study, opened.name == OWN
+    read = f"{count(study.n_sentences, 'sentence')} of your own" if own else plain(study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = about_importance(study)
-        if opened.name != OWN:
+        if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = linked(agreement_in_words(study.importance, about), "rank correlation")
     elif role and (findings := study.in_role(role)):
@@ -172,13 +173,6 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
             about = f"{texts.name}: {amount} {texts.unit}"
             cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
     return cells
-
-
-def read_by(opened: Opened) -> str:
-    """Return the text of a study, as Markdown: "3 sentences of your own"."""
-    if opened.name == OWN:
-        return f"{count(opened.study.n_sentences, 'sentence')} of your own"
-    return plain(opened.study.read)
 
 
 def too_few(opened: Opened) -> str:
