@@ -1,7 +1,5 @@
 """Training figures (section 5): learning rate, scores by update, and differences from the paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

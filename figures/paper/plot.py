@@ -67,6 +67,8 @@ class Plot:
             known = ~np.isnan(values)
             look: dict[str, Any] = {"label": label(name, 40), "color": colour}
             if series.mark == "bar":
+                if not known.any():  # the legend needs a bar to have its colour
+                    known[:1], values = True, np.zeros(n)
                 place = x[known] + (index - (count - 1) / 2) * 0.8 / count
                 ax.bar(place, values[known], 0.8 / count, **look)
             else:

@@ -104,8 +104,12 @@ def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, 
     page.goto(f"{app}/?lecture={link_of('/?tour=masks&stop=3  Half is missing.', stop_in)}")
     foot, grid = page.locator(".st-key-scene_foot"), page.locator(".grid").first
     expect(foot).to_contain_text("How many are masked?")
-    until_idle(page)
     expect(grid).to_be_hidden()
-    page.keyboard.press("PageDown")
-    expect(foot).to_contain_text("all cells above the diagonal")
+
+    def answered() -> None:  # keys are heard once the page has been mounted
+        page.keyboard.press("PageDown")
+        until_idle(page)
+        assert "all cells above the diagonal" in foot.inner_text()
+
+    until_passes(page, answered)
     expect(grid).to_be_visible()

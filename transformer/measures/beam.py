@@ -8,8 +8,6 @@ root to a node is a partial translation. Each node records why it was kept, drop
 Log-probabilities are in nats; steps and ranks count from 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -9,8 +9,6 @@ Only translations from one search are compared. A search with another alpha prun
 since all hypotheses at a step are equally long, but may stop at another step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Panels below a search tree: one node, two branches, finished hypotheses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial

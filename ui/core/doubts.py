@@ -4,8 +4,6 @@ A translation that ends in a loop is shown without the repetition, so that a rep
 length limit neither fills a page nor looks intended. Needs no Streamlit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate

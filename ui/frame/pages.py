@@ -1,7 +1,5 @@
 """The menu, page addresses, pages that fit a model, and the logo."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from copy import copy
 from functools import cache

@@ -1,7 +1,5 @@
 """Sections of the Tokens page: pieces, other segmentations, and the vocabulary."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Facts of a checkpoint, for the tours of positions (section 3.5) and training (section 5)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lectures: a scene full screen, and a lecture's pictures and notes as files."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple

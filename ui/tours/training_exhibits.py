@@ -1,7 +1,5 @@
 """Figures of the training tour, made of what a checkpoint says of its training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pictures of the training tour's stops."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from figures.charts import bars

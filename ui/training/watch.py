@@ -1,7 +1,5 @@
 """Live curves of `python -m transformer train`, read from the runs' folders."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Generation settings of a model of the `transformers` library, and calls of its `generate`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

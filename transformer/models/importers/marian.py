@@ -11,8 +11,6 @@ settings and added tokens. Nothing in it is trusted, see `transformer.checkpoint
 code of another library runs.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
