@@ -1,7 +1,5 @@
 """Attacks of one visitor on a public server, each in a process of its own."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os

@@ -8,8 +8,6 @@ Published figures are of BERT-base on the Penn Treebank. Corpus, relations and m
 can be compared is that such heads exist, and by how much they beat a fixed distance.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -14,8 +14,6 @@ their two brackets, and fits the scale that the Parsing page shows on every othe
 Intervals hold with 95%, by a bootstrap over sentences. A minute and two minutes on one core.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -13,8 +13,6 @@ A failure is reported as a line, and the rest goes on. --tiny takes small sizes,
 CPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import itertools

@@ -13,8 +13,6 @@ visitors' own process runs on the same machine.
 and with one attacker. One alone only translates; many think for 2 to 6 s.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import statistics

@@ -20,8 +20,6 @@ layers of 8 heads.
   its libraries.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

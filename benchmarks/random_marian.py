@@ -4,8 +4,6 @@ Weights are so wide that rounding almost never decides the next token. In the mo
 `</s>` is so improbable that every translation reaches the length limit.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import random

@@ -14,8 +14,6 @@ ratios within a round, whose batches are the same. On a machine that others use 
 processor time vary less than those by the clock.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import statistics

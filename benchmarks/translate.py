@@ -20,8 +20,6 @@ cross-attention's projections of keys and values, which are used once a sentence
 sentence cannot take less. Rows of a beam share the reading.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -3,8 +3,6 @@
 {"task": NAME} does the task once and returns its time and ids (see `turns.py`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

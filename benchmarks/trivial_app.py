@@ -1,7 +1,5 @@
 """The smallest Streamlit page, which counts clicks: the unit of other pages' times."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 count = st.session_state.setdefault("count", 0)

@@ -5,8 +5,6 @@ Libraries in one process would disturb each other: after a task, OpenMP's thread
 busy for a while, waiting for more.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -6,8 +6,6 @@ The words are those of the file; the looks are random, and one question lets eve
 no study of these sentences takes longer.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import timeit

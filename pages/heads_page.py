@@ -1,7 +1,5 @@
 """Roles of heads with controls, importance, and the sentences behind every number."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from ui.core import url_state

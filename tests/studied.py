@@ -1,7 +1,5 @@
 """A small annotated corpus, and studied models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 #: Form, part of speech, head and relation of each word.

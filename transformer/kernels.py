@@ -3,8 +3,6 @@
 Masks are bool, True = may attend.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

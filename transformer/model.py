@@ -1,7 +1,5 @@
 """The encoder-decoder Transformer (sections 3.1 to 3.4), in the order of the paper's figure 1."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Types for records, measures and figures. Nothing here imports PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, wraps
 from inspect import signature

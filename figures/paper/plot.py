@@ -1,7 +1,5 @@
 """Lines, bars and points as matplotlib axes."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any
 

@@ -6,8 +6,6 @@ both. `best_head` is chosen among many heads knowing the answer, so `preferred` 
 heads prefer each noun.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

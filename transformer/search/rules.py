@@ -5,8 +5,6 @@ keep a beam full and when to stop. `PAPER` is this project's choice; `hugging_fa
 the library's `generate`, for comparison token by token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

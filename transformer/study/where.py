@@ -7,8 +7,6 @@ either side by form, part of speech, relation, or model token.
     where(Head("encoder_self", 1, 3), Term("tag", "ADJ"), Term("tag", "NOUN")).looks
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """All blocks of the model at work on one sentence."""
 
-from __future__ import annotations
-
 import math
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Label-smoothed cross-entropy (section 5.4), from logits or directly from hidden states."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

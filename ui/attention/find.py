@@ -1,7 +1,5 @@
 """Find heads by a pattern: all heads ranked by their share of attention on it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

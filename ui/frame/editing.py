@@ -5,8 +5,6 @@ list edits in order, with commas within a step and semicolons between steps. Edi
 of page, sentence and model. A model that cannot take an edit is shown without it, with a message.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

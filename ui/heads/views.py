@@ -1,7 +1,5 @@
 """The table of head roles, one head's scores and sentences, and sentence search."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A model's studies, read once, and the tags of its heads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

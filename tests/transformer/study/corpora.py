@@ -1,7 +1,5 @@
 """A rule-based annotated corpus, and models whose heads have given roles."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

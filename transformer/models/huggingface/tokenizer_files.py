@@ -1,7 +1,5 @@
 """Check the tokenizer files in a model's folder before the `transformers` library reads them."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping, Sequence

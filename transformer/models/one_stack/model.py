@@ -1,7 +1,5 @@
 """One stack of the paper's blocks: an encoder alone, or a decoder without cross-attention."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
