@@ -60,6 +60,22 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
     shared.close()
 
 
+#: Every element below a root, in shadow roots too, for what tests look for in a page.
+ALL = """window.all = (root) => [...root.querySelectorAll("*")]
+    .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);"""
+
+
+@pytest.fixture
+def page(window: BrowserContext) -> Iterator[Page]:
+    """A page of its own in the shared window, bright, which knows `all`."""
+    page = window.new_page()
+    page.add_init_script(ALL)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    yield page
+    page.close()
+
+
 @pytest.fixture(scope="session")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of one server with the shipped checkpoints for all tests."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlencode
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from figures.labels import plain_token, query_labels
 from tests.browser.test_console import AXE
@@ -29,8 +29,6 @@ FINDINGS = """async () => {
 #: Components with a canvas and no list, table or buttons that say what it shows, and charts
 #: without a name.
 SILENT = """() => {
-    const all = (root) => [...root.querySelectorAll("*")]
-        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     const main = all(document.querySelector("[data-testid=stMain]"));
     const words = ".spoken li, table td, [role=grid] [aria-label], [role=listitem], .word";
     const seen = main.filter((each) => each.checkVisibility());
@@ -63,14 +61,6 @@ def views() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 VIEWS = tuple(views())
-
-
-@pytest.fixture
-def page(window: BrowserContext) -> Iterator[Page]:
-    page = window.new_page()
-    page.set_viewport_size({"width": 1280, "height": 720})
-    yield page
-    page.close()
 
 
 def in_words(weights: Floats, keys: Sequence[str], number: int, row: str) -> str:

@@ -3,7 +3,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.waiting import eventually, until_at, until_passes, until_settled
 from ui.frame.page import DOORS, all_pages, entries_of
@@ -105,8 +105,6 @@ UNNAMED = """() => {
         const near = at?.closest(`${names}, ${main}`);
         return near ? !near.matches(main) : at && named(at.getRootNode().host);
     };
-    const all = (root) => [...root.querySelectorAll("*")]
-        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     return all(document.querySelector(main))
         .filter((each) => each.matches("canvas, img, svg[role=img], .js-plotly-plot"))
         .filter((each) => each.getClientRects().length && !named(each))
@@ -165,9 +163,8 @@ def by_menu(page: Page, spec: AppPage) -> None:
     until_at(page, f"/{spec.path}")
 
 
-def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
+def test_no_page_says_anything_wrong_or_is_too_wide(app: str, page: Page) -> None:
     wrong: list[str] = []
-    page = window.new_page()
     page.add_init_script(NOTE)
     looks: list[Look] = [("light", 1280, 720), ("dark", 390, 844)]
     where = ""
@@ -226,15 +223,12 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             settled(page)
             until_passes(page, partial(check_places, page, where))
             wrong += [f"{where}: {each}" for each in page.evaluate(SPOILT)]
-    page.close()
     # A page that is left takes its unfinished requests with it.
     assert not [each for each in wrong if "ERR_ABORTED" not in each]
 
 
 #: Where the first picture of a page begins, with its labels, in px from the top.
 PICTURE = """() => {
-    const all = (root) => [...root.querySelectorAll("*")]
-        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     const main = document.querySelector("[data-testid=stMain]");
     const kinds = ".grid .table, .lens .plot, canvas.strokes, .stages canvas, svg.marks";
     const tops = all(main).filter((each) => each.matches(kinds) && each.checkVisibility())
@@ -252,8 +246,8 @@ CUT = """() => {
 }"""
 
 
-def test_the_picture_comes_first_and_nothing_is_cut(app: str, window: BrowserContext) -> None:
-    page, wrong = window.new_page(), []
+def test_the_picture_comes_first_and_nothing_is_cut(app: str, page: Page) -> None:
+    wrong = []
     for view in (
         "attention?display=grid", "attention?display=heads&units=words",
         "attention?display=matrix", "head?kind=cross", "heads?role=roles", "removals?step=2",
@@ -266,5 +260,4 @@ def test_the_picture_comes_first_and_nothing_is_cut(app: str, window: BrowserCon
             if top is None or top >= {1280: 220, 390: 300}.get(width, height / 2):
                 wrong.append(f"{view}, {width} px: the picture begins at {top}")
             wrong += [f"{view}, {width} px, cut: {text}" for text in cut]
-    page.close()
     assert not wrong

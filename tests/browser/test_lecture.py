@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_console import TOO_WIDE
-from tests.browser.test_presenter import SIZES, page  # noqa: F401 - a fixture
+from tests.browser.test_presenter import SIZES
 from tests.browser.waiting import until_at, until_idle, until_passes
 from ui.tours.guide import LECTURES, stop_in
 from ui.tours.own import link_of
@@ -44,13 +44,13 @@ def wrong_in(scene: dict[str, Any], width: int, height: int) -> list[str]:
     return [*found, *(f"the {part} is cut" for part in scene["cut"])]
 
 
-def measured(page: Page, width: int, height: int) -> list[str]:  # noqa: F811
+def measured(page: Page, width: int, height: int) -> list[str]:
     scene = page.evaluate(SCENE)
     assert scene["image"]
     return wrong_in(scene, width, height)
 
 
-def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:  # noqa: F811
+def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
     page.goto(f"{app}/attention?kind=cross")
     page.goto(f"{app}/tours?lessons=lecture")
     page.get_by_role("button", name="Start").first.click()
@@ -93,14 +93,14 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:  # no
 
 
 @pytest.mark.parametrize("number", [3])
-def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page, number: int) -> None:  # noqa: F811
+def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page, number: int) -> None:
     page.goto(f"{app}/?lecture=attention&scene={number}")
     expect(page.get_by_text(SCENES[number - 1].title)).to_be_visible()
     expect(page.locator(".st-key-scene_foot")).to_contain_text("how many")
     expect(page.locator(".st-key-scene_foot")).not_to_contain_text("They look at")
 
 
-def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:  # noqa: F811
+def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:
     page.goto(f"{app}/?lecture={link_of('/?tour=masks&stop=3  Half is missing.', stop_in)}")
     foot, grid = page.locator(".st-key-scene_foot"), page.locator(".grid").first
     expect(foot).to_contain_text("How many are masked?")

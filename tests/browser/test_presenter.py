@@ -1,10 +1,9 @@
 """Presenter mode on every page: keys alone lead a class, and pictures fit the projector."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.test_console import NOTE, QUERY, SPOILT, TOO_WIDE, settled
 from tests.browser.waiting import eventually, until_at, until_settled, until_the_url_says
@@ -32,19 +31,10 @@ CUT = """() => [...document.querySelectorAll("main :is(svg.marks, .js-plotly-plo
     .map((each) => each.outerHTML.slice(0, 160))"""
 
 
-@pytest.fixture
-def page(window: BrowserContext) -> Iterator[Page]:
-    page = window.new_page()
-    page.add_init_script(NOTE)
-    page.add_init_script(COUNT)
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 1280, "height": 720})
-    yield page
-    page.close()
-
-
 def test_every_page_is_led_by_keys_and_fits_projectors(app: str, page: Page) -> None:
     pages = all_pages()
+    page.add_init_script(NOTE)
+    page.add_init_script(COUNT)
     page.goto(f"{app}/?{QUERY}&present=on")
     settled(page)
     wrong = []
@@ -113,8 +103,6 @@ def test_a_chart_fills_the_window_and_ends_inside_it(app: str, page: Page) -> No
 
 #: Where the pictures of the page are; sentences stand below them.
 PLACES = """() => {
-    const all = (root) => [...root.querySelectorAll("*")]
-        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     return all(document.querySelector("main"))
         .filter((each) => each.matches(".player, .grid, .lens, canvas"))
         .map((each) => Object.values(each.getBoundingClientRect().toJSON()).map(Math.round).join())

@@ -4,7 +4,7 @@ import re
 import zlib
 from urllib.parse import urlencode
 
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import Page
 
 from tests.browser.test_accessibility import MODELS, QUERY
 from tests.browser.waiting import eventually, until_settled
@@ -15,8 +15,6 @@ SHEET = {"width": 703, "height": 1032}
 
 #: What is on paper and should not be, and pictures of which a part is hidden.
 SPOILT = """() => {
-    const all = (root) => [...root.querySelectorAll("*")]
-        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     const seen = all(document).filter((each) => each.checkVisibility());
     const frame = "[data-testid=stSidebar], [data-testid=stHeader], .st-key-keys";
     const box = (each) => each.getBoundingClientRect();
@@ -43,8 +41,7 @@ def sheets(pdf: bytes) -> list[bytes]:
     return [zlib.decompress(streams[number]) for number in found]
 
 
-def test_every_page_is_printed_whole(app: str, window: BrowserContext) -> None:
-    page = window.new_page()
+def test_every_page_is_printed_whole(app: str, page: Page) -> None:
     wrong: list[str] = []
     for spec in all_pages():
         page.emulate_media(color_scheme="light", media="screen")
@@ -58,5 +55,4 @@ def test_every_page_is_printed_whole(app: str, window: BrowserContext) -> None:
         page.emulate_media(media="print")
         page.set_viewport_size(SHEET)
         eventually(page, lambda: page.evaluate(SPOILT), [])
-    page.close()
     assert not wrong
