@@ -173,5 +173,4 @@ def test_silver_trees_are_learned_and_phrases_change_places(tmp_path: Path) -> N
     assert len(made) == 200 and len({str(each) for each in made}) > 20
     assert {each.words[0] for each in made} == {"Ann"}  # the first phrase stays
     assert all(str(each).count("(VP (VBZ sees)") == 3 for each in made)
-    nouns = {noun for each in made for noun in each.words[3::5]}
-    assert nouns == {"cat", "dog", "hen"}
+    assert {noun for each in made for noun in each.words[3::5]} == {"cat", "dog", "hen"}

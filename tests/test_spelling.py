@@ -17,9 +17,7 @@ CODE = ("app.py", "benchmarks", "figures", "headlight", "pages", "transformer", 
 TEXT = ("*.md", "docs/**/*.md", "ui/**/*.toml")
 
 #: Mostly words and codes of other languages.
-FOREIGN = (
-    "recipes/tools/", "recipes/tools/agreement.py", "ui/core/examples.toml",
-)  # fmt: skip
+FOREIGN = ("recipes/tools/", "recipes/tools/agreement.py", "ui/core/examples.toml")
 
 #: Code, formulas, links, slots of format strings and tags within a text.
 NO_WORDS = re.compile(

@@ -48,8 +48,7 @@ def rows_in(spec: Any, *fields: str, layer: int | None = None) -> list[dict[str,
 
 
 def hostile_panel() -> Panel:
-    n = len(HOSTILE)
-    values = np.eye(n, dtype=np.float32)
+    values = np.eye(len(HOSTILE), dtype=np.float32)
     return Panel("<b>title</b> =1+1", values, HOSTILE, HOSTILE, "query", "key")
 
 

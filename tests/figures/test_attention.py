@@ -63,8 +63,7 @@ def test_description_names_size_peak_and_spread() -> None:
     text = describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
     assert text.startswith("2 queries by 3 keys")
     assert "0.90, from query 1 <s> to key 2 _b" in text
-    spread = (2 ** entropy_bits(weights)).mean()
-    assert f"{spread:.1f} keys" in text
+    assert f"{(2 ** entropy_bits(weights)).mean():.1f} keys" in text
     assert "spread" not in describe(weights * 0.9, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
 
 
@@ -138,9 +137,7 @@ def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None
 
 def test_a_plotly_figure_grows_in_its_text_alone() -> None:
     weights = np.full((2, 3), 1 / 3, np.float32)
-    figure = heatmap(
-        weights, ["a", "b"], ["c", "d", "e"], "dark", query_title="q", key_title="k"
-    )  # fmt: skip
+    figure = heatmap(weights, ["a", "b"], ["c", "d", "e"], "dark", query_title="q", key_title="k")
     before = figure.to_json()
     larger: Any = grow(figure, 2)
     assert larger.layout.font.size == 2 * figure.layout.font.size
@@ -179,8 +176,7 @@ def test_leads_are_against_the_first() -> None:
     assert rows["#2", 0.0]["lead"] == 0.5 and rows["#2", 1.0]["lead"] == -0.25
     assert rows["#1", 0.0]["lead"] == 0.0 and rows["#3", 0.0]["score"] == -3.0
     lines = next(layer for layer in spec["layer"] if "color" in layer["encoding"])
-    colours = lines["encoding"]["color"]["scale"]["range"]
-    assert len(set(colours)) == 3
+    assert len(set(lines["encoding"]["color"]["scale"]["range"])) == 3
     with pytest.raises(ValueError, match="scores of shape"):
         lead_by_alpha(alphas, scores, ["#1"], 0.6, "light")
 
@@ -193,8 +189,7 @@ def test_lines_leave_out_what_was_not_measured() -> None:
         ("one", 8), ("one", 16), ("two", 8), ("two", 16), ("two", 32)
     ]  # fmt: skip
     assert [{"n": 16, "said": "n = d"}] in drawn
-    beyond = cost_lines((8, 16, 32), lines, "ms", 64, "dark")
-    assert len(beyond.layer) == len(drawn) - 2
+    assert len(cost_lines((8, 16, 32), lines, "ms", 64, "dark").layer) == len(drawn) - 2
 
 
 def test_a_path_is_drawn_as_far_as_it_was_walked() -> None:

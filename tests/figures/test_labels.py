@@ -200,8 +200,7 @@ def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
     assert "tokens were sampled" in drawn
     cut = explained(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
     assert cut.startswith("**No hypothesis finished within 4 tokens.**")
-    lonely = beam_tree(searched(0, 1, max_length=1, end=30.0))
-    assert "A beam of one" in explained(lonely)
+    assert "A beam of one" in explained(beam_tree(searched(0, 1, max_length=1, end=30.0)))
 
 
 @given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))

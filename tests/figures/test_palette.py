@@ -68,8 +68,7 @@ def test_attention_scale_is_even_and_monotone_for_any_eyes(theme: Theme) -> None
     small = lightness[palette.weight_levels(np.array([0, 0.05]))]
     assert abs(small[1] - small[0]) > 15
     for eyes in COLOUR_BLIND:
-        steps = np.diff(srgb_to_lab(seen_by(eyes, table))[::8, 0])
-        assert (steps * up).min() > 1
+        assert (np.diff(srgb_to_lab(seen_by(eyes, table))[::8, 0]) * up).min() > 1
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -88,16 +87,14 @@ def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
     at, colours = [float(stop[0]) for stop in stops], to_rgb([str(stop[1]) for stop in stops])
     weights = np.linspace(0, 1, 101)
     drawn = np.stack([np.interp(weights, at, colours[:, i]) for i in range(3)], axis=1)
-    expected = table[palette.weight_levels(weights)].astype(int)
-    assert np.abs(drawn - expected).max() < 3
+    assert np.abs(drawn - table[palette.weight_levels(weights)].astype(int)).max() < 3
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_signed_scale_is_the_page_at_zero_and_even_handed(theme: Theme) -> None:
     lightness = srgb_to_lab(palette.signed_table(theme))[:, 0]
     np.testing.assert_allclose(lightness, lightness[::-1], atol=1)
-    page = srgb_to_lab(to_rgb([CHROME[theme].surface]))[0, 0]
-    assert abs(lightness[127] - page) < 5
+    assert abs(lightness[127] - srgb_to_lab(to_rgb([CHROME[theme].surface]))[0, 0]) < 5
     arms = palette.signed_table(theme)[[0, 255]].astype(int)
     assert arms[0, 2] > arms[0, 0]  # negative is blue
     assert arms[1, 0] > arms[1, 2]  # positive is orange
@@ -109,8 +106,7 @@ def test_sixteen_categories_stay_apart(theme: Theme) -> None:
     assert min(palette.contrast(c, CHROME[theme].surface) for c in colours) >= 3
     for view in (to_rgb(colours), *(seen_by(eyes, to_rgb(colours)) for eyes in COLOUR_BLIND)):
         lab = srgb_to_lab(view)
-        nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(lab, 2))
-        assert nearest > 10
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(lab, 2)) > 10
     many = palette.categorical(40, theme)
     for n in (0, 8, 17, 40):  # they never repeat, and keep their order
         assert palette.categorical(n, theme) == many[:n] and len(set(many[:n])) == n

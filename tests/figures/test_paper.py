@@ -334,8 +334,7 @@ TEXTS = st.sampled_from(ODD) | st.text("'=-@\t\r\na1e.,\" ＝", min_size=1) | st
 @example([*ODD])
 @example(["2024", "0.5"])  # a column of nothing but numbers
 def test_plain_pandas_reads_the_tokens_except_for_the_marker(texts: list[str]) -> None:
-    numbers = np.zeros((len(texts), 1), np.float32)
-    data = to_csv(exhibit(Panel("", numbers, tuple(texts), ("a",))))
+    data = to_csv(exhibit(Panel("", np.zeros((len(texts), 1), np.float32), tuple(texts), ("a",))))
     table = pandas.read_csv(io.BytesIO(data))
     assert data.startswith(codecs.BOM_UTF8 + b'"panel"') and table["value"].dtype == float
     tokens = table["row_token"].tolist()

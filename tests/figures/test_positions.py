@@ -94,14 +94,12 @@ def test_neighbours_are_drawn_in_their_order() -> None:
     assert labels[1] == "<script>x</script>  8"
     assert "x" * 30 not in text  # long tokens are shortened
     assert "\\n" not in text  # and line breaks shown as signs
-    domain = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    assert domain == [pytest.approx(-0.3), 1]
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [pytest.approx(-0.3), 1]
     assert neighbour_bars(ids[:0], (), cosines[:0], "light").to_dict()
     with pytest.raises(ValueError, match="shorter"):
         neighbour_bars(ids, (), cosines, "light")
     # Lengths are stacked by kind.
-    counts = {"starts a word": {1: 3, 4: 5}, "inside a word": {1: 2}}
-    spec = length_bars(counts, "dark").to_dict()
+    spec = length_bars({"starts a word": {1: 3, 4: 5}, "inside a word": {1: 2}}, "dark").to_dict()
     rows = rows_in(spec)
     assert {(row["kind"], row["characters"]): row["pieces"] for row in rows} == {
         ("starts a word", 1): 3, ("starts a word", 4): 5, ("inside a word", 1): 2,
@@ -129,8 +127,7 @@ def test_the_plane_holds_every_token_and_where_it_is_moved(added: Added) -> None
     assert set(shown) <= {*map(plain_token, HOSTILE), ""}
     assert shown[2] == plain_token(HOSTILE[2])  # the chosen one comes first
     assert added == "with" or shown.count("</s>") == 1  # one embedding, one label
-    marks = [layer["mark"]["type"] for layer in spec["layer"]]
-    assert ("rule" in marks) == (added == "both")
+    assert ("rule" in [layer["mark"]["type"] for layer in spec["layer"]]) == (added == "both")
     x = spec["layer"][-2]["encoding"]["x"]
     assert x["field"] == ("x2" if added == "with" else "x")
     assert x["title"] == "principal axis 1: 50% of the variance"

@@ -160,8 +160,7 @@ class Bench(dict[str, Target]):
         shutil.copytree(self.ours, place)
         if file == "model.pt":
             torch_file(lambda state: state, file)(place)
-        example = (place / file).read_bytes()
-        return Target(file, (example,), _written(place / file, read, place))
+        return Target(file, ((place / file).read_bytes(),), _written(place / file, read, place))
 
     def _importing(self, name: str, make: Callable[..., object], shape: str) -> Target:
         """Return the target for a model to import; the first byte selects the file."""

@@ -49,10 +49,8 @@ def test_hidden_words_and_their_candidates(open_page: RunApp, root: Path) -> Non
 
 def test_it_goes_on_and_draws(open_page: RunApp, root: Path) -> None:
     app = open_page(checkpoint="writer", more="5")
-    model = StackModel.load(root / "writer", "cpu")
-    longer = model.trace(CAT.rstrip("."), new_tokens=5)
-    options = app.selectbox(key="family_place_box").options
-    assert len(options) == len(longer.predicted_ids)
+    longer = StackModel.load(root / "writer", "cpu").trace(CAT.rstrip("."), new_tokens=5)
+    assert len(app.selectbox(key="family_place_box").options) == len(longer.predicted_ids)
     assert not any("</s>" in each.value for each in app.markdown)
     assert any("The cat sat on the mat" in text for text in written(app))
     press(app, "Draw one")

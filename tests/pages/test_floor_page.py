@@ -90,8 +90,7 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     edited = drawn[-1]["edited"]
     assert edited.cuts == [("decoder_self", 0, 1, 2, 1)] and not edited.out and edited.possible
     assert edited.before and len(before) > 1
-    trace = drawn[-1]["trace"]
-    other = int(trace.top_ids[1, 1])
+    other = int(drawn[-1]["trace"].top_ids[1, 1])
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
     app.run()
     assert drawn[-1]["trace"].predicted_ids[1] == other

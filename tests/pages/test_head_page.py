@@ -47,8 +47,7 @@ def test_what_does_not_exist_gives_way(open_page: RunApp, drawn: list[dict[str, 
         open_page(**query)
         stages: HeadStages = drawn[-1]["stages"]
         assert stages.layer < 3 and stages.head < 3
-        strongest = int(stages.scaled.weights.argmax())
-        assert drawn[-1]["chosen"] == Chosen(strongest)
+        assert drawn[-1]["chosen"] == Chosen(int(stages.scaled.weights.argmax()))
 
 
 def test_the_player_s_step_is_the_query(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:

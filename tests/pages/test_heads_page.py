@@ -146,8 +146,7 @@ def test_a_look_is_marked_in_the_words_around_it() -> None:
 
 
 def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:
-    found = agreement(made.importance)
-    value = f"{found['gradient', 'removal'].r:.2f}".replace("-", "−")
+    value = f"{agreement(made.importance)['gradient', 'removal'].r:.2f}".replace("-", "−")
     app = page(role="removal")
     assert app.selectbox(key="role_box").value == "removal"
     assert f"slope of the loss and single removal {value}" in texts(app)

@@ -75,8 +75,7 @@ def test_work_in_a_fragment_shows_progress_in_the_frame_and_stops(
     app: str, tiny_tokenizer: Tokenizer
 ) -> None:
     with Session(app) as session:
-        sentence = sentence_of(tiny_tokenizer, 500)
-        session.begin(sentence=sentence, target="b", view="layers")
+        session.begin(sentence=sentence_of(tiny_tokenizer, 500), target="b", view="layers")
         session.wait_for("Decoding: step")
         place = session.progress_at
         for _ in range(2):

@@ -116,5 +116,4 @@ def test_the_program_of_a_download_makes_the_same_numbers(
     choice = AttentionChoice(
         kind, "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)
     )
-    made = attention_exhibit(trace_for(view), choice, source_of(view))
-    check_program(made)
+    check_program(attention_exhibit(trace_for(view), choice, source_of(view)))

@@ -64,8 +64,7 @@ def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, 
 def test_a_door_opens_what_is_behind_it_with_the_sentence_where_needed(run_app: RunApp) -> None:
     for door in DOORS:
         behind = entries_of(door)
-        first = next(iter(behind.values()))[0]
-        app = run_app(at=first.path, checkpoint="alpha", sentence=CAT)
+        app = run_app(at=next(iter(behind.values()))[0].path, checkpoint="alpha", sentence=CAT)
         for name, (page, entry) in reversed(behind.items()):
             app.button_group(key="door_entry").set_value(name).run()
             assert app.button_group(key="door_entry").value == name, door

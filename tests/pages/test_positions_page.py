@@ -61,8 +61,7 @@ def test_the_shift_is_shown_on_numbers(open_page: RunApp) -> None:
 
 
 def test_a_stored_table_is_shown_as_it_is(open_page: RunApp) -> None:
-    app = open_page("stored", side="Decoder", positions="30")
-    text = said(app)
+    text = said(open_page("stored", side="Decoder", positions="30"))
     found = re.findall(r"(\w+) \(largest difference to the formula: (\d\.\de-\d+)\)", text)
     (encoder, near), (decoder, far) = found[:2]
     assert (encoder, decoder) == ("float16", "bfloat16") and float(near) < float(far) < 5e-3

@@ -32,9 +32,7 @@ OF_FILES = "_figure_size"
 
 #: Elements that AppTest does not model. Those of components hold what Params say (tested below);
 #: none of the others keeps anything.
-STATELESS = {
-    "bidi_component", "empty", "plotly_chart", "popover", "spinner", "vega_lite_chart",
-}  # fmt: skip
+STATELESS = {"bidi_component", "empty", "plotly_chart", "popover", "spinner", "vega_lite_chart"}
 
 #: A page with settings, and without a control of its own until a model is found.
 WITHOUT = "family"
@@ -167,8 +165,7 @@ def test_every_control_of_a_page_comes_back_from_its_link(
                 seen.add(new[0])
                 changed = change(app, new.pop(0), len(seen))
             if not changed or widgets(app).keys() != here.keys():
-                there = values(open_page(spec, link))
-                assert there == here, f"the link {link}"
+                assert values(open_page(spec, link)) == here, f"the link {link}"
             if not changed:
                 break
     assert seen or not spec.params or spec.path == WITHOUT

@@ -47,8 +47,7 @@ def test_everyone_sees_their_own_sentences(tmp_path: Path) -> None:
             received[index] += session.received
             grid = session.grid()
             assert tuple(grid["key_tokens"]) == traces[opened[index]].src_tokens
-            rows = query_labels(traces[opened[index]], "cross")
-            assert tuple(grid["query_tokens"]) == rows
+            assert tuple(grid["query_tokens"]) == query_labels(traces[opened[index]], "cross")
 
     with serving(tmp_path / "log") as (address, _), ThreadPoolExecutor(VISITORS) as pool:
         for done in [pool.submit(visit, each) for each in range(VISITORS)]:

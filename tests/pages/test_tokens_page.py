@@ -76,9 +76,7 @@ def test_each_side_has_its_own_vocabulary(open_page: RunApp, tmp_path: Path) -> 
     path = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "root" / "ours")
     config = load_checkpoint(path).config
     assert config.vocab_size != config.target_vocab_size
-    for side, size in (
-        ("source", config.vocab_size), ("translation", config.target_vocab_size),
-    ):  # fmt: skip
+    for side, size in (("source", config.vocab_size), ("translation", config.target_vocab_size)):
         app = open_page(root=tmp_path / "root", checkpoint="ours", tokens_of=side)
         assert re.findall(r"^#### (.+)$", said(app), re.MULTILINE) == STORY
         assert f"of {size:,} pieces" in said(app)

@@ -106,8 +106,7 @@ def test_the_glossary_finds_words_and_keeps_the_search_in_the_link(run_app: RunA
     assert app.query_params["word"] == "softmax"
     app.main.text_input(key="word_widget").set_value("*xyzzy* :red[x]").run()
     assert "`*xyzzy* :red[x]`" in app.main.info[0].value
-    again = run_app(word="beam", at="glossary")
-    assert again.main.subheader[0].value.startswith("beam")
+    assert run_app(word="beam", at="glossary").main.subheader[0].value.startswith("beam")
 
 
 def press(app: AppTest, far: int = 1) -> None:
@@ -122,8 +121,7 @@ def test_a_lecture_goes_scene_by_scene_and_comes_back(run_app: RunApp) -> None:
     app.query_params.update({"lecture": "attention", "scene": "6"})
     app.run()
     assert page(app) == "tours" and app.query_params["scene"] == "6"
-    scenes = LECTURES["attention"].stops
-    assert scenes[5].title in messages_in(app) and "6 / 8" in messages_in(app)
+    assert LECTURES["attention"].stops[5].title in messages_in(app) and "6 / 8" in messages_in(app)
     assert "guess" not in app.query_params and "layer" not in app.query_params
     press(app)
     assert "one token takes what the others had" in messages_in(app)

@@ -44,8 +44,7 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert job.ended(100)
     app = run_app(at="training", checkpoint="alpha", training="secret")
     assert len(app.main.get("vega_lite_chart")) == 3 + 2  # curves, and the maps of both
-    said = " ".join(each.value for each in app.caption)
-    assert "no residual cannot be kept" in said
+    assert "no residual cannot be kept" in " ".join(each.value for each in app.caption)
     monkeypatch.setenv("HEADLIGHT_IMPORT", "on")
     app.run()
     app.text_input(key="keep_name_0").set_value("a/b").run()
@@ -88,10 +87,8 @@ def test_runs_are_watched(
         at="training", checkpoint="alpha", training_view="watch", watch="second,../first,first"
     )
     assert app.multiselect[0].value == ["second", "first"]
-    said = " ".join(each.value for each in app.caption)
-    assert "update 60; epoch 2 of at most 3" in said
-    settings = app.main.get("table")[0].value
-    assert settings["setting"].tolist() == ["`model.dropout`"]
+    assert "update 60; epoch 2 of at most 3" in " ".join(each.value for each in app.caption)
+    assert app.main.get("table")[0].value["setting"].tolist() == ["`model.dropout`"]
     assert len(app.main.get("vega_lite_chart")) == 4
     app.multiselect[0].set_value(["first"]).run()
     assert app.query_params["watch"] == "first"

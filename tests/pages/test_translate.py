@@ -322,8 +322,7 @@ def test_how_it_chose_and_compare_lead_to_why(run_app: RunApp) -> None:
     assert again.selectbox(key="why_one").value == one
     prefix = trace.predicted_ids[: step - 1]
     last = [node for node in tree.nodes if node.step == step - 1 and node.token_id in (one, other)]
-    befores = [tuple(n.token_id for n in tree.prefix(node.parent)) for node in last]
-    assert befores.count(prefix) == 2
+    assert [tuple(n.token_id for n in tree.prefix(node.parent)) for node in last].count(prefix) == 2
     # A node off the winner's path: the translation begins as its own did.
     away = next(n for n in tree.nodes if n.parent >= 0 and n.parent not in tree.winner)
     app = run_app(at="beam", sentence=CAT, beam="3", a=f"{away.step + 1}.{away.rank + 1}")

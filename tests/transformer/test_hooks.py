@@ -121,8 +121,7 @@ def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> N
     record = Record([site])
     expected = model.decode(TGT, model.encode(other, hooks=record)).hidden
     # Masks stay those of the sentence itself.
-    unpadded = torch.where(SRC == 0, 4, SRC)
-    encoded = model.encode(unpadded, hooks=Replace({site: record[site]}))
+    encoded = model.encode(torch.where(SRC == 0, 4, SRC), hooks=Replace({site: record[site]}))
     found = model.decode(TGT, type(encoded)(encoded.memory, model.encode(other).src_mask)).hidden
     torch.testing.assert_close(found, expected, **CLOSE)
 

@@ -153,8 +153,7 @@ BAD = {
 def test_bad_input_has_status_2(
     tiny_checkpoint: Path, tmp_path: Path, command: Command, case: str
 ) -> None:
-    bad = shutil.copytree(tiny_checkpoint, tmp_path / "bad")
-    (bad / "model.safetensors").write_bytes(b"short")
+    (shutil.copytree(tiny_checkpoint, tmp_path / "bad") / "model.safetensors").write_bytes(b"short")
     (tmp_path / "cut.npz").write_bytes(b"PK")
     save_arrays(make_trace(S=5, T=4), tmp_path / "ok.npz")
     places = str.maketrans({"$": str(tiny_checkpoint), "~": str(tmp_path)})

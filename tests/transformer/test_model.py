@@ -142,8 +142,7 @@ def qkv(n_queries: int = T, n_keys: int = S, seed: int = 0) -> tuple[Tensor, Ten
 
 
 def random_mask(n_queries: int, n_keys: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    mask = torch.rand(B, 1, n_queries, n_keys, generator=generator) > 0.5
+    mask = torch.rand(B, 1, n_queries, n_keys, generator=torch.Generator().manual_seed(seed)) > 0.5
     mask[..., 0] = True
     return mask
 
@@ -157,8 +156,7 @@ def at_cross(*hooks: Hooks) -> Context:
 
 def attend_explicitly(*qkv: Tensor, **options: object) -> tuple[Tensor, Tensor]:
     record = Record([WEIGHTS])
-    output = attend(*qkv, at=at_cross(record), **options)
-    return output, record[WEIGHTS]
+    return attend(*qkv, at=at_cross(record), **options), record[WEIGHTS]
 
 
 @given(
@@ -226,8 +224,7 @@ def test_gates_learn() -> None:
     x, factors = torch.randn(B, T, 12), torch.ones(1, 3, requires_grad=True)
     block(x, x, at=at_cross(HeadGates(cross=factors))).square().sum().backward()
     weight = block.w_o.weight
-    expected = (weight * weight.grad).view(12, 3, 4).sum((0, 2))
-    torch.testing.assert_close(factors.grad[0], expected)
+    torch.testing.assert_close(factors.grad[0], (weight * weight.grad).view(12, 3, 4).sum((0, 2)))
 
 
 @pytest.mark.parametrize("explicit", [False, True])

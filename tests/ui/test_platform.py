@@ -96,8 +96,7 @@ def test_the_font_is_where_offline_pages_take_it() -> None:
 def test_a_browsers_message_has_a_kind_and_widgets() -> None:
     """`ui.hosting.visitors.Line` bounds a visitor's messages."""
     message = BackMsg()
-    one = message.rerun_script.widget_states.widgets.add(id="a")
-    one.json_value = "12345"
+    message.rerun_script.widget_states.widgets.add(id="a").json_value = "12345"
     kind, read = server.kind_of(message.SerializeToString())
     count, reports = server.widgets_in(read)
     assert (kind, count, [*reports]) == ("rerun_script", 1, [5])

@@ -59,10 +59,8 @@ def test_figures_of_every_page_name_rows_alike(tiny_translator: Translator, trac
         assert list(maps.queries) == labels
         assert maps.keys == (trace.src_tokens if kind == "cross" else trace.tgt_tokens)
     winner = beam_tree(trace).winner
-    both = search_branches(trace, winner[-1], winner[-1])
-    assert rows_in(both, 2) == labels
-    node = search_node(trace, winner[1])
-    assert rows_in(node) == labels[1:2]
+    assert rows_in(search_branches(trace, winner[-1], winner[-1]), 2) == labels
+    assert rows_in(search_node(trace, winner[1])) == labels[1:2]
     head = inside_head(tiny_translator, trace, query=1)
     assert head.title.endswith(f"query 2 {labels[1].replace('▁', '_')}")
     split = content_and_position(tiny_translator, trace, "decoder_self")
@@ -115,8 +113,7 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
 @pytest.mark.parametrize("dropped", [False, True])
 def test_the_tree_has_every_node_on_screen_under_its_parent(beam: int, dropped: bool) -> None:
     trace = searched(1, beam)
-    exhibit = search_tree(trace, 0, dropped=dropped)
-    (graph,) = exhibit.parts
+    (graph,) = search_tree(trace, 0, dropped=dropped).parts
     assert isinstance(graph, Graph)
     nodes = beam_tree(trace).nodes
     shown = [each for each in nodes if dropped or each.fate != "dropped" or each.index == 0]
@@ -301,9 +298,7 @@ KINDS = {
     "bpe": {"vocab_size": 130, "model_type": "bpe"},
     "char": {"vocab_size": 60, "model_type": "char"},
 }
-HOSTILE = (
-    SENTENCES[0], "a 👩‍👩‍👧 ﬁne e\u0301 שלום\nnext <script>x</script>", "x" * 200, "?",
-)  # fmt: skip
+HOSTILE = (SENTENCES[0], "a 👩‍👩‍👧 ﬁne e\u0301 שלום\nnext <script>x</script>", "x" * 200, "?")
 
 
 def make(kind: str) -> Translator:

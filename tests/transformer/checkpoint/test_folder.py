@@ -30,8 +30,7 @@ def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
 
 
 def outputs(model: Transformer) -> torch.Tensor:
-    src = torch.tensor([[5, 8, 40, 7, 2]])
-    return model(src, torch.tensor([[1, 9, 33]]))
+    return model(torch.tensor([[5, 8, 40, 7, 2]]), torch.tensor([[1, 9, 33]]))
 
 
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])

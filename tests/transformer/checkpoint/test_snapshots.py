@@ -86,8 +86,7 @@ def test_a_file_of_older_versions_is_read(folder: Path) -> None:
     np.savez_compressed(folder / FILE, continues=np.array(1, np.uint8), **arrays)
     entry = inspect_entry(folder)
     assert (entry.relation, entry.history.began) == ("", None)
-    layout = layout_of(load_checkpoint(folder).config).stored
-    found = read_snapshot(ModelRef(folder, 20), layout)
+    found = read_snapshot(ModelRef(folder, 20), layout_of(load_checkpoint(folder).config).stored)
     for name, tensor in states[-1].items():
         assert float((found[name] - tensor).abs().max()) <= 0.1 * float(tensor.std().nan_to_num(1))
 
@@ -248,8 +247,7 @@ def test_shipped_snapshots_name_their_run_and_their_model(name: str) -> None:
     assert replace(recorded.training, init=how.init, snapshots=how.snapshots) == how
     weights = sha256((FOLDER / name / "model.safetensors").read_bytes()).hexdigest()
     assert weights.startswith(digest := entry.history.about["weights"]) and len(digest) == 12
-    relations = {"reverse-toy": "end", "everyday-de-en": "further"}
-    assert entry.relation == relations.get(name, "other")
+    assert entry.relation == {"reverse-toy": "end", "everyday-de-en": "further"}.get(name, "other")
 
 
 @pytest.mark.parametrize("name", ["reverse-toy", "multi30k-en-de", "decoder-only-en-de"])
@@ -297,8 +295,7 @@ def test_cli_writes_means(uneven: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_means_of_other_weights_or_shapes_and_damaged_ones_are_refused(uneven: Path) -> None:
     ref, model = resolve(uneven), Translator.load(uneven, "cpu").model
-    means = head_means(model, [([5, 9, 2], [1, 6])])
-    write_means(ref, means, "one sentence", 1)
+    write_means(ref, head_means(model, [([5, 9, 2], [1, 6])]), "one sentence", 1)
     assert read_means(ref, model.config)
     with pytest.raises(InputError, match="only the trained model"):
         read_means(ref.after(3), model.config)

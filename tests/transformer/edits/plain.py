@@ -48,8 +48,7 @@ class PlainEdits(Hooks):
             return self.embedded(site, value)
         if site.block == "final":
             return value
-        layer = getattr(self.model, site.stack)[site.layer]
-        around = getattr(layer, f"around_{site.block}")
+        around = getattr(getattr(self.model, site.stack)[site.layer], f"around_{site.block}")
         if self.of("skip", site):
             return self.before(site)
         if self.of("no residual", site):

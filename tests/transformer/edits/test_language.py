@@ -294,8 +294,7 @@ def check(original: Translator, edits: Sequence[language.Edit], sources: list[li
             ids = trace.predicted_ids
             assert trace.tgt_ids == tuple(tgt_in)
             if original.config.renormalise:
-                banned = list(other._request(1, None, {}, 1).settings.excluded)
-                logits[:, banned] = -torch.inf
+                logits[:, list(other._request(1, None, {}, 1).settings.excluded)] = -torch.inf
             plain = logits.log_softmax(-1)[range(len(ids)), list(ids)]
             np.testing.assert_allclose(trace.log_probs, plain, atol=3e-4, rtol=3e-4)
             for kind in ATTENTION_KINDS:

@@ -42,8 +42,7 @@ def test_restricted_attention_is_attention_under_a_band(n: int) -> None:
     x, places = torch.randn(2, n, 24), torch.arange(n)
     band = (places[:, None] - places).abs() <= 3
     with torch.no_grad():
-        expected = MultiHeadAttention.forward(layer, x, x, band)
-        assert torch.allclose(layer(x), expected, atol=1e-6)
+        assert torch.allclose(layer(x), MultiHeadAttention.forward(layer, x, x, band), atol=1e-6)
 
 
 def test_held_bytes_are_counted_while_they_live() -> None:
@@ -84,8 +83,7 @@ def test_a_measurement_has_every_cell_and_alone_survives_its_file(
 def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
     plan = Plan(lengths=(8, 600), widths=(8, 16), seconds=0, held=2**20)
     made = measure(plan)
-    left = {(each.kind, each.n) for each in made.cells if not each.seconds}
-    assert left == {("explicit", 600)}
+    assert {(each.kind, each.n) for each in made.cells if not each.seconds} == {("explicit", 600)}
     assert plan.most_held <= 2**20 < made.cell("explicit", 600, 8).bytes
     assert made.times("explicit", 8)[0].tolist() == [8]
     rows = {row.kind: row for row in complexity_records.exponents(made, 8)}

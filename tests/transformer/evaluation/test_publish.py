@@ -44,9 +44,8 @@ from transformer.translator import Translator
 
 def trained(folder: Path, name: str, more: str = "") -> Path:
     path = recipe(
-        folder, more, corpora=["pairs.tsv"], max_positions=32, vocab_size=64,
-        batch_tokens=1024,
-    )  # fmt: skip
+        folder, more, corpora=["pairs.tsv"], max_positions=32, vocab_size=64, batch_tokens=1024
+    )
     path = path.rename(path.with_name(f"{name}.toml"))
     return train(Recipe.load(str(path)), folder, folder / name, device="cpu", show_progress=False)
 
@@ -123,8 +122,7 @@ def test_figures_and_default_are_those_of_the_stored_weights(run: Path, shipped:
     assert values["chrf"] == pytest.approx(again.chrf, abs=1e-3)
     assert values["signature"] == again.signature
 
-    count = metrics["chosen_on_val"]["averaged_epochs"]
-    exact = average_weights(RunFolder(run).epochs()[-count:])
+    exact = average_weights(RunFolder(run).epochs()[-metrics["chosen_on_val"]["averaged_epochs"] :])
     for key, tensor in load_checkpoint(shipped).model.state_dict().items():
         assert tensor.equal(exact[key].half().float())
 

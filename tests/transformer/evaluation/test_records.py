@@ -111,8 +111,7 @@ def test_documents_cards_and_pages_draw_each_figure_from_its_record(name: str) -
 
     shown = drawn(metrics)
     assert shown[0] == (folder / "README.md").read_text("utf-8")
-    rows = shown[1].split("\n")[2:]
-    assert "\n".join(rows) in DOCUMENT
+    assert "\n".join(shown[1].split("\n")[2:]) in DOCUMENT
     count = len(records(metrics))
     for at in range(count):
         for key in (*FIGURES.get(records(metrics)[at].kind, ("f1",)), "setting"):
@@ -344,8 +343,7 @@ def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code
             for pair in map(set, combinations(sorted(forms), 2)):
                 plain = (re.sub("[\u0300-\u036f]", "", normalize("NFD", each)) for each in pair)
                 short, long = sorted(plain, key=len)
-                parted = (n for n, letter in enumerate(short) if letter != long[n])
-                same = next(parted, len(short))
+                same = next((n for n, letter in enumerate(short) if letter != long[n]), len(short))
                 ending = same > 0 and len(long) - same <= 3
                 alike = ending or pair <= set(PRONOUNS.split())
                 if alike and not any(pair <= each for each in groups):
@@ -357,8 +355,7 @@ def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code
 def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> None:
     """A product of alternatives accepts wrong sentences if the alternatives must agree."""
     sentences = typed.typed_sentences(other, code)
-    starts = [each.source for each in typed.typed_sentences("en", "de")]
-    assert not faults(sentences, starts, code)
+    assert not faults(sentences, [each.source for each in typed.typed_sentences("en", "de")], code)
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])

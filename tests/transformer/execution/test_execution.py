@@ -51,10 +51,8 @@ def reference(translator: Translator, **options: object) -> Trace:
 @pytest.mark.parametrize("translator", ["shipped", "all", "decoder", "none"], indirect=True)
 @pytest.mark.parametrize("options", [{"target": TARGET}, {"beam_size": 3}], ids=str)
 def test_both_executions_agree(translator: Translator, options: dict[str, object]) -> None:
-    plain = translator.trace(SENTENCE, **options)
-    assert_same(reference(translator, **options), plain)
-    hooks = Record(matching(name="input"))
-    (translation,) = translator.translate([SENTENCE], 3, hooks=hooks)
+    assert_same(reference(translator, **options), translator.trace(SENTENCE, **options))
+    (translation,) = translator.translate([SENTENCE], 3, hooks=Record(matching(name="input")))
     assert translation.ids == translator.translate([SENTENCE], 3)[0].ids
 
 

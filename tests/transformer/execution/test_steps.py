@@ -82,8 +82,7 @@ def assert_same(found: list[Found], expected: list[Found]) -> None:
 
 
 def encode(model: Transformer, n: int = 4) -> Encoded:
-    src = SOURCES[:n]
-    return model.encode(src[:, : max(LENGTHS[:n])])
+    return model.encode(SOURCES[:n][:, : max(LENGTHS[:n])])
 
 
 def packed_steps(model: Transformer, encoded: Encoded, *, need_weights: bool) -> PackedSteps:

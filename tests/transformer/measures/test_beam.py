@@ -190,8 +190,7 @@ def test_what_is_impossible_is_left_out_unless_it_was_given() -> None:
     whole, less = beam_tree(trace), beam_tree(with_last_of_step(trace, 1, -math.inf))
     assert whole.node(whole.steps[1][-1]).fate == "dropped"
     assert len(less.steps[1]) == len(whole.steps[1]) - 1
-    given = searched(0, beam_size=2, prefix=(6,))
-    tree = beam_tree(with_last_of_step(given, 0, -math.inf))
+    tree = beam_tree(with_last_of_step(searched(0, beam_size=2, prefix=(6,)), 0, -math.inf))
     assert [tree.node(index).token_id for index in tree.steps[0]] == [6]
     tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
     assert "▁<b>x</b>" in tokens and tokens <= set(PIECES)  # as they are

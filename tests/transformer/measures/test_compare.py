@@ -177,16 +177,14 @@ def right(*words: str) -> Trace:
 
 
 def test_heads_compare_over_words_of_whichever_sizes() -> None:
-    other = right("▁T", "he", "▁animal", "▁was", "▁tir", "ed")
-    found = head_agreements(LEFT, other)
+    found = head_agreements(LEFT, right("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
     assert set(found) == set(ATTENTION_KINDS)
     assert found["cross"].values.shape == (2 * 3, 4 * 2)
     assert found["encoder_self"].values.shape == (3 * 3, 1 * 2)
     assert found["encoder_self"].shapes == ((3, 3), (1, 2))
     for alike in found.values():
         assert ((alike.values >= 0) & (alike.values <= 1)).all()
-    itself = head_agreements(LEFT, LEFT)["cross"].values
-    np.testing.assert_array_equal(np.diag(itself), 1.0)
+    np.testing.assert_array_equal(np.diag(head_agreements(LEFT, LEFT)["cross"].values), 1.0)
     assert head_agreements(LEFT, right(*LEFT.src_tokens[:-1], "▁now")).keys() == {"decoder_self"}
 
 
@@ -287,8 +285,7 @@ def test_a_crossing_is_found_between_two_sizes() -> None:
     found = crossing(SIZES, powers(2), powers(1, 300, rounds=9))
     assert found.value == pytest.approx(300, rel=0.1)
     assert found.low <= found.value <= found.high < 512
-    exact = crossing(SIZES, powers(2, noise=0), powers(1, 300, noise=0))
-    assert exact.value == pytest.approx(300)
+    assert crossing(SIZES, powers(2, noise=0), powers(1, 300, noise=0)).value == pytest.approx(300)
     fast, slow = powers(1, noise=0), powers(1, 2, noise=0)
     assert crossing(SIZES, fast, slow).value == math.inf
     assert crossing(SIZES, slow, fast).value == 0

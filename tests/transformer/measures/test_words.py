@@ -84,8 +84,7 @@ def test_a_word_starts_at_its_mark_and_takes_in_what_follows() -> None:
 )  # fmt: skip
 def test_words_of_many_scripts(tokens: str, words: str) -> None:
     pieces = tokens.split(" ")
-    special = [at for at, piece in enumerate(pieces) if piece == "</s>"]
-    groups = word_groups(pieces, special)
+    groups = word_groups(pieces, [at for at, piece in enumerate(pieces) if piece == "</s>"])
     assert group_labels(pieces, groups) == tuple(words.split(" "))
     assert [*map(len, word_groups(["▁我", "们", "▁x"], only_spaces=True))] == [2, 1]
 
@@ -287,8 +286,7 @@ def test_cosine_is_symmetric_and_neighbours_fall(table: np.ndarray) -> None:
         assert (np.diff(found.cosines) <= 0).all()
         np.testing.assert_allclose(found.cosines, grid[index][found.ids], atol=1e-6)
         # No other is nearer; rows of zeros are no neighbours.
-        some = np.delete(grid[index], index)
-        assert len(found.ids) == np.isfinite(some).sum()
+        assert len(found.ids) == np.isfinite(np.delete(grid[index], index)).sum()
 
 
 def test_neighbours_leave_out_what_they_are_told() -> None:
@@ -324,9 +322,7 @@ def test_principal_axes_are_what_they_say(points: np.ndarray, more: int) -> None
         assert ((centred @ other) ** 2).sum() / spread <= axes.shares[0] + 1e-4
 
 
-WHOLE = (
-    "<pad>", "<s>", "</s>", "<unk>", "<0x00>", "▁", "▁the", "▁The", "the", "or", "▁other", "7",
-)  # fmt: skip
+WHOLE = ("<pad>", "<s>", "</s>", "<unk>", "<0x00>", "▁", "▁the", "▁The", "the", "or", "▁other", "7")
 
 
 def test_what_a_vocabulary_holds() -> None:

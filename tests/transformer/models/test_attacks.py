@@ -348,9 +348,8 @@ def test_a_payload_leaves_no_trace(whole: Path, tmp_path: Path, kind: str, form:
                 "namespace": {"args": argparse.Namespace(x=payload), key: {}},
             }.get(form, {"a": torch.ones(2), key: {"b": payload}})
             torch.save(
-                values, path, pickle_protocol=protocol,
-                _use_new_zipfile_serialization=form != "old",
-            )  # fmt: skip
+                values, path, pickle_protocol=protocol, _use_new_zipfile_serialization=form != "old"
+            )
         line = refused(kind, folder, f"{path.name}: (holds more than weights|not a whole)")
         if kind in ("joeynmt", "fairseq") and "holds more" in line:
             assert f"import {kind} --explain` prints how to convert it" in line

@@ -67,8 +67,7 @@ def test_without_the_library(root: Path, tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
     (tmp_path / "gpt2" / "pytorch_model.bin").touch()
     monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
-    entry = inspect_entry(tmp_path / "gpt2")
-    assert "pip install .[hf]" in str(entry.error)
+    assert "pip install .[hf]" in str(inspect_entry(tmp_path / "gpt2").error)
     with pytest.raises(CheckpointError, match=r"gpt2: .*pip install \.\[hf\]"):
         open_tracer(tmp_path / "gpt2")
 

@@ -66,8 +66,7 @@ def wide_search(
 def test_an_early_end_is_harmless(seed: int, beam: int, alpha: float, end: float, n: int) -> None:
     expected = wide_search(Table(seed, vocab=6, end=end), n, beam, alpha)
     for n_best in {1, beam}:
-        model = Table(seed, vocab=6, end=end)
-        (found,) = run(model, n, beam_size=beam, alpha=alpha, n_best=n_best)
+        (found,) = run(Table(seed, vocab=6, end=end), n, beam_size=beam, alpha=alpha, n_best=n_best)
         wanted = expected[:n_best]
         assert [each.ids for each in found.hypotheses][: len(wanted)] == [ids for _, ids in wanted]
         for each, (score, ids) in zip(found.hypotheses, wanted, strict=False):
@@ -212,8 +211,7 @@ def test_what_the_rules_say_and_exclude() -> None:
     assert (cut.ids, cut.complete, cut.forced_end) == ((3, EOS), False, True)
     logits = torch.tensor([[0.4, 0.4, 0.1, 0.1]]).log()
     assert normalised(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
-    shared = normalised(logits, (0,)).exp().tolist()
-    assert shared == [pytest.approx([0.0, 2 / 3, 1 / 6, 1 / 6])]
+    assert normalised(logits, (0,)).exp().tolist() == [pytest.approx([0.0, 2 / 3, 1 / 6, 1 / 6])]
 
 
 @dataclass(frozen=True)
@@ -266,8 +264,7 @@ def test_records_are_counted_and_untracked() -> None:
     seed=st.integers(0, 1000),
 )  # fmt: skip
 def test_the_best_by_groups_are_the_best(n_rows: int, size: int, count: int, seed: int) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    scores = torch.randn(n_rows, size, generator=draw)
+    scores = torch.randn(n_rows, size, generator=torch.Generator().manual_seed(seed))
     count = min(count, size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "LONG_ROW", 1)

@@ -76,8 +76,7 @@ def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> 
     counts = Counter(draw(row, each, step=0).token for each in seeded)
     assert set(counts) <= set(ids.tolist())
     wanted = n * probabilities
-    found = np.array([counts[int(token)] for token in ids])
-    statistic = ((found - wanted) ** 2 / wanted).sum()
+    statistic = ((np.array([counts[int(token)] for token in ids]) - wanted) ** 2 / wanted).sum()
     # 25.7 at five degrees of freedom; fewer have less.
     assert statistic < 25.7
 
@@ -154,8 +153,7 @@ def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: 
 )
 def test_teacher_forcing_agrees(tiny_translator: Translator, options: dict[str, object]) -> None:
     trace = tiny_translator.trace(ANIMAL, **options)
-    gap = tiny_translator.forcing_gap(trace)
-    assert 0 <= gap < 1e-5
+    assert 0 <= tiny_translator.forcing_gap(trace) < 1e-5
     moved = trace.cross.copy()
     moved[1, 2, -1, 0] += 0.25
     changed = tiny_translator.forcing_gap(type(trace)(**{**vars(trace), "cross": moved}))

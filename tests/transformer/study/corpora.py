@@ -38,8 +38,7 @@ def write_corpus(path: Path, n: int = 120, documents: int = 12, seed: int = 0) -
         if rng.random() < 0.5:
             words.append(("near", "ADP", 0, "case"))
             case = len(words) - 1
-            place = noun("nmod", subject)
-            words[case] = ("near", "ADP", place, "case")
+            words[case] = ("near", "ADP", noun("nmod", subject), "case")
         n_adverbs = rng.randint(0, 2)
         verb = len(words) + 1 + n_adverbs
         words += [(rng.choice(ADVERBS), "ADV", verb, "advmod") for _ in range(n_adverbs)]

@@ -80,8 +80,7 @@ def test_tokens_are_found_in_words(tmp_path: Path) -> None:
     assert sentence.words[:4] == ("Do", "n't", "(", "Réally")
     tokens = ["[CLS]", "▁don", "'", "t", "▁(", "real", "ly)", "▁", "go", ",", "▁sm", "ith-jo",
               "nes", "<0xE2>", ".", "[SEP]"]  # fmt: skip
-    found = aligned(sentence, tokens, {0, 15})
-    named = dict(zip(sentence.words, found, strict=True))
+    named = dict(zip(sentence.words, aligned(sentence, tokens, {0, 15}), strict=True))
     assert named["Do"] == (1,) and named["n't"] == (2, 3)
     assert (named["Réally"], named["("], named[")"]) == ((5, 6), (4,), ())
     assert (named["go"], named[","]) == ((7, 8), (9,))
@@ -89,8 +88,7 @@ def test_tokens_are_found_in_words(tmp_path: Path) -> None:
     assert aligned(sentence, tokens[:10], {0}) == [()] * len(sentence.words)
     (tmp_path / "a.txt").write_text("(or 漢字) no")
     (sentence,) = read(tmp_path / "a.txt")
-    spelled = [f"<0x{byte:02X}>" for byte in "漢字)".encode()]
-    tokens = ["▁", "<0x28>", "or", "▁", *spelled, "▁no"]
+    tokens = ["▁", "<0x28>", "or", "▁", *[f"<0x{byte:02X}>" for byte in "漢字)".encode()], "▁no"]
     assert decoded(tokens) == ["▁", "(", "or", "▁", "漢", "", "", "字", "", "", ")", "▁no"]
     assert aligned(sentence, tokens, ()) == [(0, 1), (2,), (*range(3, 10),), (10,), (11,)]
     assert decoded(["<0xE2>", "a", "<0x82>"]) == ["\ufffd", "a", "\ufffd"]
@@ -371,8 +369,7 @@ def test_intervals_agree_with_a_plain_bootstrap() -> None:
     assert [each.tolist() for each in bootstrap(*numbers)] == [low.tolist(), high.tolist()]
     # Draws without pairs say nothing.
     some = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
-    found = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
-    low, high = bootstrap(found, some)
+    low, high = bootstrap(np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]), some)
     assert (low[0], high[0]) == (0.75, 0.75) and np.isnan([low[1], high[1]]).all()
     assert (low[2], high[2]) == (0, 1)
 
@@ -389,8 +386,7 @@ def test_students_t_is_the_area_under_its_density(t: float, freedom: int) -> Non
         x = abs(t) + u / (1 - u)
         area += scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2) / (1 - u) ** 2 / steps
     expected = 1 - area if t < 0 else area
-    found = student_sf(np.array([t]), np.array([freedom]))[0]
-    assert found == pytest.approx(expected, rel=1e-3)
+    assert student_sf(np.array([t]), np.array([freedom]))[0] == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_paired_test_is_that_of_the_mean_difference() -> None:

@@ -397,9 +397,8 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "edited", counted)
         ((_, found, _),) = importance(
-            tiny_translator, ENGLISH, GERMAN, names=["bleu"],
-            report=lambda *step: seen.append(step),
-        )  # fmt: skip
+            tiny_translator, ENGLISH, GERMAN, names=["bleu"], report=lambda *step: seen.append(step)
+        )
     assert most <= 2  # each prepares weights of its own
     whole = bleu(tiny_translator)
     for head in heads_of(tiny_translator.model.config.head_shapes)[::5]:

@@ -119,8 +119,7 @@ def test_shown_pieces_start_words() -> None:
     assert BPE.shown(ids[1:], after=ids[0]) == ("er", "▁low")
     assert BPE.shown(ids[1:], after=2) == ("▁er", "▁low")
     assert BPE.shown((3, ids[0])) == ("<unk>", "▁new")
-    words = tokenizer("word", ("low", "new@@"))
-    assert words.shown((4, 5, 2)) == ("▁low", "▁new@@", "</s>")
+    assert tokenizer("word", ("low", "new@@")).shown((4, 5, 2)) == ("▁low", "▁new@@", "</s>")
     marked = tokenizer("word", ("low@@", "er", "@@"), joint="@@")
     assert marked.shown((4, 5, 4, 5, 6)) == ("▁low", "er", "▁low", "er", "▁@@")
     assert marked.tokenize("low@@ er er").pieces == ("▁low", "er", "▁er")
@@ -225,8 +224,7 @@ def test_a_trace_marks_where_words_start() -> None:
     for step in trace.search.steps:
         for choice in step.candidates:
             before = rows[choice.parent]
-            shown = BPE.shown((choice.token_id,), None if before < 0 else before)
-            assert choice.token == shown[0]
+            assert choice.token == BPE.shown((choice.token_id,), None if before < 0 else before)[0]
         rows = {choice.row: choice.token_id for choice in step.candidates if choice.row >= 0}
     follow = translator.trace("newer low", target="lowest")
     assert follow.predicted_tokens == ("▁low", "est", "</s>")

@@ -184,8 +184,7 @@ def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.Dat
     whole = spelled(text)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=3)))
     parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    pieces = [rewritten(part, "bytes") for part in parts]
-    named = re.split("<0x([0-9A-F]{2})>", "".join(pieces))
+    named = re.split("<0x([0-9A-F]{2})>", "".join([rewritten(part, "bytes") for part in parts]))
     parts_again = (bytes([int(s, 16)]) if at % 2 else s.encode() for at, s in enumerate(named))
     assert b"".join(parts_again).decode() == text.replace(" ", "▁")
 

@@ -65,8 +65,7 @@ def check_split(split: LogitSplit, trace: Trace) -> None:
     total = np.sum([part.astype(np.float64) for part in split.parts.values()], axis=0)
     assert_allclose(total, split.logits, rtol=1e-5, atol=1e-5 * np.abs(total).max())
     assert split.residual <= 1e-5 * max(1.0, float(np.abs(split.logits).max()))
-    masked = np.where(split.mask, total, -np.inf)
-    weights = torch.from_numpy(masked).softmax(-1)
+    weights = torch.from_numpy(np.where(split.mask, total, -np.inf)).softmax(-1)
     assert_allclose(weights, trace.attention(split.kind)[0, split.head], rtol=0, atol=1e-5)
     assert split.tokens == trace.axis_tokens(split.kind)[0]
 
@@ -227,8 +226,7 @@ def traced(request: pytest.FixtureRequest, make: Make) -> Traced:
 
 def normed(norm: torch.nn.LayerNorm, x: Floats) -> Floats:
     given = torch.from_numpy(x).double(), norm.normalized_shape
-    made = F.layer_norm(*given, norm.weight.double(), norm.bias.double(), norm.eps)
-    return made.numpy()
+    return F.layer_norm(*given, norm.weight.double(), norm.bias.double(), norm.eps).numpy()
 
 
 def test_the_stream_is_a_sum_and_its_end_makes_the_logits(traced: Traced) -> None:

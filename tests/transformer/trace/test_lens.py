@@ -231,8 +231,7 @@ def test_a_base_model_takes_under_twenty_passes(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Layers, heads and neurons are as in the paper's base model, which bound a batch."""
-    base = ModelConfig()
-    model = random_model(base.replace(vocab_size=50, d_model=16, d_k=2, d_v=2))
+    model = random_model(ModelConfig().replace(vocab_size=50, d_model=16, d_k=2, d_v=2))
     seen = Passes(monkeypatch)
     trace = trace_of(length, length, 40)
     ninety_six = [
@@ -330,8 +329,7 @@ def test_the_error_is_measured_and_not_assumed(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("kind", ["learned", "stored"])
 def test_tables_are_read_from_the_model(tiny_config: ModelConfig, kind: str) -> None:
-    changed = {"positions": kind, "max_positions": 20}
-    model = random_model(tiny_config.replace(**changed))
+    model = random_model(tiny_config.replace(positions=kind, max_positions=20))
     tables = position_vectors.tables_of(model)
     assert list(tables) == ["Encoder", "Decoder"]
     assert tables["Encoder"].shape == (20, tiny_config.d_model)

@@ -40,8 +40,7 @@ def test_every_value_is_that_of_the_single_readings(translator: Translator) -> N
                 relative = made.relative[kind][layer, head, query]
                 assert_allclose(relative, stages.relative, rtol=1e-3, atol=1e-4)
     assert bool(made.relative) == (translator.config.positions == "relative")
-    entering = made.stream.decoder.entering
-    positions = entering - made.content["decoder"]
+    positions = made.stream.decoder.entering - made.content["decoder"]
     if translator.config.positions == "relative":
         assert_allclose(positions, 0)
     else:
@@ -69,8 +68,7 @@ def test_words_are_those_of_the_networks_and_neurons(translator: Translator) -> 
 
 def test_an_edited_model_shows_its_edits(tiny_translator: Translator) -> None:
     edited = tiny_translator.edited("off cross.1.2", "cut decoder.2.1 q2")
-    trace = edited.trace(SENTENCE)
-    made = record_whole(edited.model, edited.tokenizer.target, trace)
+    made = record_whole(edited.model, edited.tokenizer.target, edited.trace(SENTENCE))
     assert not any(held.any() for held in made.held.values())
     assert_allclose(made.head_norms["cross"][0, 1], 0)
     assert_allclose(made.head_norms["decoder_self"][1, 0, 1], 0)

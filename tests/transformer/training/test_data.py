@@ -42,8 +42,7 @@ def test_batches_are_filled_and_of_similar_length() -> None:
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(3, 40, 2_000), rng.integers(3, 40, 2_000)
     batches = data.token_batches(src, tgt, 1_000, seed=1, epoch=0)
-    filled = [(max(src[b].max(), tgt[b].max()) + 1) * len(b) for b in batches]
-    assert np.mean(filled) > 900
+    assert np.mean([(max(src[b].max(), tgt[b].max()) + 1) * len(b) for b in batches]) > 900
     assert np.mean([np.ptp(tgt[b]) for b in batches]) < 2
     first, epoch, seed = (
         np.concatenate(data.token_batches(src, tgt, 1_000, seed=s, epoch=e))
@@ -63,8 +62,7 @@ def test_a_split_separates_sources_whatever_their_order(pairs, order) -> None:  
     assert sorted(sum(parts, ())) == sorted(pairs)
     shuffled = list(pairs)
     order.shuffle(shuffled)
-    again = data.split_by_source(shuffled, (0.5, 0.2, 0.3))
-    assert [*map(sorted, again)] == [*map(sorted, parts)]
+    assert [*map(sorted, data.split_by_source(shuffled, (0.5, 0.2, 0.3)))] == [*map(sorted, parts)]
     # Nor does it matter which other pairs there are.
     assert data.split_by_source(pairs[:1], (0.5, 0.2, 0.3)) == tuple(
         tuple(pair for pair in part if pair is pairs[0])[:1] if pairs else () for part in parts

@@ -54,16 +54,13 @@ def test_wider_models_keep_all_but_sinusoids(small: Checkpoint, d_model: int, d_
     before = log_probabilities(small.model, small.tokenizer)
     config = small.config.replace(d_model=d_model, d_ff=d_ff)
     wide = built(config, grown(small, config, small.tokenizer))
-    after = log_probabilities(wide, small.tokenizer)
-    assert abs(after.mean() - before.mean()) < 0.25
-    index = Axis.stream(32, d_model).index
-    expected = small.model.src_positions.table[:, index]
+    assert abs(log_probabilities(wide, small.tokenizer).mean() - before.mean()) < 0.25
+    expected = small.model.src_positions.table[:, Axis.stream(32, d_model).index]
     same = Axis.stream(32, d_model).sign > 0  # half of a doubled stream
     assert torch.equal(wide.src_positions.table[:, same], expected[:, same])
     for positions in (wide.src_positions, wide.tgt_positions):
         positions.table = expected
-    exact = log_probabilities(wide, small.tokenizer)
-    torch.testing.assert_close(exact, before, atol=1e-4, rtol=0)
+    torch.testing.assert_close(log_probabilities(wide, small.tokenizer), before, atol=1e-4, rtol=0)
     # The gradients of two halves differ, so that they do not remain copies.
     wide.requires_grad_(True)
     ids = small.tokenizer.encode_many(SENTENCES)
@@ -78,12 +75,10 @@ def test_wider_models_keep_all_but_sinusoids(small: Checkpoint, d_model: int, d_
 
 def test_new_pieces_start_as_the_mean_of_those_that_spelled_them(small: Checkpoint) -> None:
     tokenizer = train_tokenizer([*SENTENCES, "Ein Xylophon spielt Musik."] * 3, 120)
-    config = small.config.replace(vocab_size=120)
-    weights = grown(small, config, tokenizer)["src_embedding.weight"]
+    weights = grown(small, small.config.replace(vocab_size=120), tokenizer)["src_embedding.weight"]
     old = small.model.src_embedding.weight
     ids = {piece: index for index, piece in enumerate(small.tokenizer.pieces)}
-    new = [piece for piece in tokenizer.pieces if piece not in ids]
-    assert len(new) >= 20
+    assert len([piece for piece in tokenizer.pieces if piece not in ids]) >= 20
     for index, piece in enumerate(tokenizer.pieces):
         spelled = [ids[piece]] if piece in ids else small.tokenizer.segment(piece)
         if piece not in ids:
@@ -177,8 +172,7 @@ def test_masked_tokens_are_those_of_bert() -> None:
     assert torch.equal(batch.tgt_out[asked], original[asked])
     assert torch.equal(batch.tgt_in[~asked], original[~asked])
     assert not asked[:, [0, -1]].any()
-    share = asked[:, 1:-1].float().mean()
-    assert share == pytest.approx(PREDICTED, abs=0.01)
+    assert asked[:, 1:-1].float().mean() == pytest.approx(PREDICTED, abs=0.01)
     shown = batch.tgt_in[asked]
     hidden, kept = (shown == mask).float().mean(), (shown == original[asked]).float().mean()
     assert hidden == pytest.approx(MASKED, abs=0.03)

@@ -271,8 +271,7 @@ def highest(rules: Rules, label: str, tags: str, above: tuple[str, ...] = ()) ->
             best = max(best, share * inside)
             continue
         for cuts in itertools.combinations(range(1, len(tags)), len(children) - 1):
-            ends = itertools.pairwise((0, *cuts, len(tags)))
-            parts = zip(children, ends, strict=True)
+            parts = zip(children, itertools.pairwise((0, *cuts, len(tags))), strict=True)
             inside = math.prod(highest(rules, child, tags[a:b]) for child, (a, b) in parts)
             best = max(best, share * inside)
     return best

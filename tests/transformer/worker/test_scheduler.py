@@ -116,8 +116,7 @@ def test_work_that_does_not_notice_its_turn_in_time_keeps_it() -> None:
             ran.set()
 
     with schedule.turn():  # held until the end
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
+        threading.Thread(target=work, daemon=True).start()
         assert looks.wait(60)  # its turn came while it was busy, and another's comes next
         with schedule.turn():
             goes_on.set()

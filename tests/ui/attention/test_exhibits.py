@@ -43,9 +43,7 @@ def test_the_grid_and_the_matrix_hold_the_weights_as_they_are() -> None:
     assert matrix.name == "cross-attention-layer-2-mean-over-heads"
 
 
-def test_the_grid_s_page_holds_every_kind_if_it_is_small(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_grid_s_page_holds_every_kind_if_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     grid, lens = exhibit().views
     header, _ = unpack(grid.message)
     assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
@@ -122,9 +120,10 @@ def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
     bits = mutual_information(trace.cross)
     assert choice.read_choice(trace).heads == ()  # nothing is combined by default
     for cell, head in (
-        ((None, None), divmod(int(bits.argmax()), 3)), ((1, None), (1, int(bits[1].argmax()))),
+        ((None, None), divmod(int(bits.argmax()), 3)),
+        ((1, None), (1, int(bits[1].argmax()))),
         ((2, 1), (2, 1)),
-    ):  # fmt: skip
+    ):
         choice.choose_cell(cell)
         assert choice.read_choice(trace, display="heads").heads == (head,)
     choice.mark_heads([(0, 0), (2, 1)])

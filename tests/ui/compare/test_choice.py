@@ -189,8 +189,7 @@ def test_the_same_words_line_up_as_tokens_or_as_words() -> None:
     assert fit.units == "words" and "compares whole words" in fit.why
     assert pairing.fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
     assert pairing.labels(LEFT, "source", "words") == pairing.labels(other, "source", "words")
-    longer = right((*WORDS, "▁now"))
-    fit = pairing.fit_of(LEFT, longer, "encoder_self", "tokens", by_place=True)
+    fit = pairing.fit_of(LEFT, right((*WORDS, "▁now")), "encoder_self", "tokens", by_place=True)
     assert fit.units == "" and "4 and 5 words" in fit.why
     assert not fit.helps  # another translation does not change the source
 
@@ -230,8 +229,7 @@ def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:
     assert there.query_tokens[0] == "▁The"
     back = pairing.difference_map(maps[1], maps[0], (choices[1], choices[0]))
     np.testing.assert_array_equal(there.weights, -back.weights)
-    same = pairing.difference_map(maps[0], maps[0], (choices[0], choices[0]))
-    assert not same.weights.any()
+    assert not pairing.difference_map(maps[0], maps[0], (choices[0], choices[0])).weights.any()
 
 
 def test_the_same_cell_is_shown_on_both_sides() -> None:
@@ -267,9 +265,7 @@ def test_foreign_pieces_say_what_their_trace_says() -> None:
     assert not read_trace(no_source, "translation").pieces
 
 
-def test_positions_of_models_differ_where_shapes_agree(
-    tiny_tokenizer: Tokenizer,
-) -> None:
+def test_positions_of_models_differ_where_shapes_agree(tiny_tokenizer: Tokenizer) -> None:
     shapes = {
         "plain": {}, "layout": {"position_layout": "concatenated"},
         "learned": {"positions": "learned", "max_positions": 12}, "wide": {"d_model": 32},
@@ -302,9 +298,10 @@ def text(*words: str, total: float = -2.0) -> Text:
 
 def test_a_word_is_as_probable_as_all_of_its_pieces() -> None:
     trace = replace(
-        make_trace(S=4, T=4), predicted_tokens=("▁Stra", "ße", "▁da", "</s>"),
+        make_trace(S=4, T=4),
+        predicted_tokens=("▁Stra", "ße", "▁da", "</s>"),
         log_probs=np.array([-0.5, -0.25, -1, -2], dtype=np.float32),
-    )  # fmt: skip
+    )
     found = text_of(trace)
     assert found.words == ("Straße", "da") and found.source == ("the", "cat", "sat")
     assert found.log_probs == (-0.75, -1.0)

@@ -69,8 +69,7 @@ def test_the_message_holds_every_map_and_the_combined_ones(how: How) -> None:
 
 
 def test_a_long_text_stays_small() -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.standard_normal((2, 4, 512, 300)).astype(np.float32)
+    logits = np.random.default_rng(0).standard_normal((2, 4, 512, 300)).astype(np.float32)
     maps = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     tokens = [f"t{i}" for i in range(512)]
     sheet = grid.grid_sheet(maps, tokens, tokens[:300], label="x")

@@ -66,8 +66,7 @@ def test_every_choice_is_read_stored_linked_and_reset_by_its_fields(cls: type[Ch
         values = others(param)
         assert len(values) > 1, f"add to RAWS what {param.name} may be"
         for value in values:
-            choice = replace(cls(), **{field: value})
-            choice.put()
+            replace(cls(), **{field: value}).put()
             cls.show()
             assert url_state.query().get(param.name, "") == param.write(value)
             assert getattr(cls.read(), field) == value or not value

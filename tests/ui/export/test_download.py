@@ -223,8 +223,7 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
     assert isinstance(ask(visit, interrupted).exception(), StoppedError)
     monkeypatch.setattr(desk.time, "monotonic", lambda: now[0])
     ask(visit, lambda: now.__setitem__(0, 61.0)).result()
-    refused = ask(visit, pytest.fail, say=said.append)
-    assert isinstance(refused.exception(), OverBudgetError)
+    assert isinstance(ask(visit, pytest.fail, say=said.append).exception(), OverBudgetError)
     assert said[0].startswith("Compute quota used up; try again in")
 
 
@@ -272,8 +271,7 @@ def test_only_our_own_script_and_styles_are_allowed() -> None:
     policy = page.policy()
     assert (policy["default-src"], policy["img-src"]) == (["'none'"], ["data:"])
     assert policy["base-uri"] == policy["form-action"] == ["'none'"]
-    code = page.texts["script"][-1]
-    assert policy["script-src"] == [digest(code)]
+    assert policy["script-src"] == [digest(page.texts["script"][-1])]
     styles = json.loads(page.texts["script"][0])
     inside = [digest(each) for each in styles.values()]
     assert policy["style-src"] == [digest(page.texts["style"][0]), *inside]
@@ -323,8 +321,7 @@ def test_messages_come_back_byte_by_byte() -> None:
 
 
 def test_without_a_view_the_page_holds_the_drawing_and_no_script() -> None:
-    data = to_html(exhibit(panel(3, 4)))
-    page = Reader(data)
+    page = Reader(to_html(exhibit(panel(3, 4))))
     assert page.policy()["script-src"] == ["'none'"]
     assert "script" not in page.texts
     (image,) = (attributes for tag, attributes in page.elements if tag == "img")

@@ -68,8 +68,7 @@ def test_what_is_no_number_is_no_figure(value: object) -> None:
 
 
 def trained(src: object = "en", tgt: object = "fr", *corpora: str) -> dict[str, object]:
-    data = {"src": src, "tgt": tgt, "corpora": [*corpora]}
-    return {"training": {"recipe": {"data": data}}}
+    return {"training": {"recipe": {"data": {"src": src, "tgt": tgt, "corpora": [*corpora]}}}}
 
 
 def test_names_for_people_follow_from_the_record() -> None:

@@ -80,9 +80,7 @@ def right(tour: Tour, number: int, scene: Scene) -> str:
 
 
 def test_the_tours_follow_the_paper() -> None:
-    wanted = [
-        "attention", "heads", "roles", "masks", "positions", "decoding", "training", "apart",
-    ]  # fmt: skip
+    wanted = ["attention", "heads", "roles", "masks", "positions", "decoding", "training", "apart"]
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
     assert {stop.page for stop in STOPS} <= {spec.path for spec in all_pages()}

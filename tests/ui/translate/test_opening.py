@@ -49,8 +49,7 @@ def test_scenes_name_the_head_and_give_both_nouns(kind: str, stack: str) -> None
     # At the last one the light stays where it does not belong.
     assert "The same head gives street 0.00" in "".join(last.verdict)
     assert last.detail.endswith(KNOWN) and KNOWN not in first.detail
-    turned = scenes([*lit[:2], aimed(scene(2), kind, 1, 3, (STREET,))])[-1]
-    assert KNOWN not in turned.detail
+    assert KNOWN not in scenes([*lit[:2], aimed(scene(2), kind, 1, 3, (STREET,))])[-1].detail
 
 
 def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
@@ -84,8 +83,7 @@ def test_a_scene_says_whether_the_pronoun_fits_its_noun(
 
 def test_the_message_holds_every_scene_and_the_light_of_every_token_before_the_pronoun() -> None:
     traces = [aimed(scene(seed), "cross", 1, 3, ANIMAL) for seed in range(3)]
-    staged = stage(RIDDLE, traces)
-    words = script(RIDDLE, staged, ("en", "de"))
+    words = script(RIDDLE, stage(RIDDLE, traces), ("en", "de"))
     header = opening_component(words, scenes(traces), covers=True).header
     assert header["onward"] == (
         ("Swap ", "tired", " for ", "old"), ("Another sentence",), ("Another sentence",),

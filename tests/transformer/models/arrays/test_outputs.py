@@ -81,8 +81,7 @@ def test_joined_steps_are_maps_of_one_pass(models: dict[str, Any], name: str, se
             length = before + int((output.beam_indices[batch] >= 0).sum())
         tokens = output.sequences[batch, : length - 1]
         trace = trace_of(output, batch=batch)
-        source = ids[batch * len(ids) // count]
-        close(trace, forced(model, source[None], tokens))
+        close(trace, forced(model, ids[batch * len(ids) // count][None], tokens))
         assert trace.decoder_self.shape[-1] == len(tokens)
     with pytest.raises(CheckpointError, match=f"of {count} sequences; choose one by batch="):
         show(output)
@@ -219,8 +218,7 @@ def test_weights_of_pytorchs_layers_come_by_the_hooks_of_the_docs(padded: bool) 
         exec(program, names)  # noqa: S102 - our own program
     assert [layer.shape for layer in names["attention"]] == [(3, 4, 5, 5)] * 2
     assert b"2 layers, 4 heads" in names["page"].html
-    alone = torch.nn.MultiheadAttention(16, 4, batch_first=True)
-    mean = alone(*[names["embedded"]] * 3)[1]
+    mean = torch.nn.MultiheadAttention(16, 4, batch_first=True)(*[names["embedded"]] * 3)[1]
     with pytest.raises(CheckpointError, match=r"\[3, 5, 5\] may be 3 heads or a batch of 3: add"):
         show({"attention": mean})
     assert trace_of(

@@ -79,9 +79,7 @@ def test_one_sided_traces_come_back_and_some_text_is_refused(tmp_path: Path) -> 
 
 
 def test_axes_of_one_entry_may_be_left_out_and_a_batch_of_one_is_no_axis() -> None:
-    for lead, expected in (
-        ((), (1, 1)), ((1,), (1, 1)), ((2, 3), (2, 3)), ((2, 1, 3), (2, 3)),
-    ):  # fmt: skip
+    for lead, expected in (((), (1, 1)), ((1,), (1, 1)), ((2, 3), (2, 3)), ((2, 1, 3), (2, 3))):
         maps = rows((*lead, 4, 4))
         trace = trace_of({"attentions": maps})
         assert trace.encoder_self.shape == (*expected, 4, 4)

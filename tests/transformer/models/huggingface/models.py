@@ -83,8 +83,7 @@ def nllb_tokenizer(_: Path) -> Any:
 
 
 def mbart_tokenizer(_: Path) -> Any:
-    pieces = unigram(SPECIAL)
-    return transformers.MBartTokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="de_DE")
+    return transformers.MBartTokenizer(vocab=unigram(SPECIAL), src_lang="en_XX", tgt_lang="de_DE")
 
 
 def gpt2_tokenizer(_: Path) -> Any:
@@ -135,8 +134,7 @@ def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, i
 def fsmt_tokenizer(folder: Path) -> Any:
     """Write two vocabularies in different orders, and their common merges."""
     for name, texts in (("src", SENTENCES[::2]), ("tgt", SENTENCES[1::2])):
-        ids = numbered_pieces(texts, SPECIAL)
-        (folder / f"vocab-{name}.json").write_text(json.dumps(ids))
+        (folder / f"vocab-{name}.json").write_text(json.dumps(numbered_pieces(texts, SPECIAL)))
     (folder / "merges.txt").write_text("".join(f"{a} {b} 1\n" for a, b in merges()))
     return transformers.FSMTTokenizer(
         ["en", "de"], *(str(folder / name) for name in FSMT_FILES), do_lower_case=False

@@ -268,8 +268,7 @@ def test_a_text_continued(writing: Pair, beam_size: int) -> None:
     assert list(trace.tgt_ids) == found.tolist()
     assert trace.n_forced == given["input_ids"].shape[1] - 1 and not trace.forced
     assert trace.text.startswith("The cat") and trace.source == "The cat"
-    output = writing.theirs(found[None], output_attentions=True)
-    assert_maps(trace, decoder_self=output.attentions)
+    assert_maps(trace, decoder_self=writing.theirs(found[None], output_attentions=True).attentions)
 
 
 def test_a_text_is_only_read(reading: Pair) -> None:
@@ -350,8 +349,7 @@ def test_unused_settings_are_said(copied: Callable[[str], Path], command: Comman
     assert inspect_entry(folder).unused == ()
     edit("generation_config.json", **more)(folder)
     assert inspect_entry(folder).unused == ("num_beam_groups=3",)
-    said = "generation settings not used: num_beam_groups=3"
-    assert said in command("info", folder).out
+    assert "generation settings not used: num_beam_groups=3" in command("info", folder).out
 
 
 @pytest.mark.parametrize("left_out", ["nothing", "start", "start and bos", "the file"])
@@ -840,9 +838,7 @@ def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
         SENTENCE, **given
     )
     trace = made.trace(SENTENCE, **given)
-    assert (made.name, made.family, made.decoding) == (
-        "mine", pair.ours.family, pair.ours.decoding,
-    )  # fmt: skip
+    assert (made.name, made.family, made.decoding) == ("mine", pair.ours.family, pair.ours.decoding)
     for kind in ATTENTION_KINDS:
         np.testing.assert_array_equal(trace.attention(kind), expected.attention(kind))
     loaded = pair.ours.trace(SENTENCE, **given)

@@ -252,8 +252,7 @@ def _fairseq_positions(state: Mapping[str, Tensor], width: int) -> Callable[[str
         angles = numbers[:, None] * torch.exp(
             torch.arange(half).double() * -(math.log(10_000) / (half - 1))
         )
-        zeros = torch.zeros(length, width % 2)
-        return torch.cat([angles.sin(), angles.cos(), zeros], 1).float()
+        return torch.cat([angles.sin(), angles.cos(), torch.zeros(length, width % 2)], 1).float()
 
     return positions
 

@@ -81,9 +81,7 @@ def test_a_dictionary_may_overwrite_its_pieces(tmp_path: Path) -> None:
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
     if pair.ours.tokenizer.kind == "word":
         return  # text is cut already
-    for tokenizer, texts in (
-        (pair.ours.tokenizer, ENGLISH), (pair.ours.tokenizer.target, GERMAN),
-    ):  # fmt: skip
+    for tokenizer, texts in ((pair.ours.tokenizer, ENGLISH), (pair.ours.tokenizer.target, GERMAN)):
         for text in texts:
             cut = tokenizer.tokenize(text)
             assert not cut.unknown and not {0, 1, 2, 3} & {*cut.ids}
@@ -103,12 +101,10 @@ def test_text_that_is_cut_already(tmp_path: Path) -> None:
 
 def test_merges_come_after_moses(tmp_path: Path) -> None:
     pair = make_pair(tmp_path, "fairseq", "post-norm, all shared")
-    cut = pair.ours.tokenize("The animal didn't cross the street.")
-    shown = "".join(cut.pieces)
+    shown = "".join(pair.ours.tokenize("The animal didn't cross the street.").pieces)
     assert "didn▁&apos;t" in shown and shown.endswith("street▁.")
     plain = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "plain", moses=False)
-    translator = Translator.load(plain, device="cpu")
-    assert "".join(translator.tokenize("didn't.").pieces) == "▁didn't."
+    assert "".join(Translator.load(plain, device="cpu").tokenize("didn't.").pieces) == "▁didn't."
 
 
 def test_pieces_that_the_vocabulary_lacks_are_not_made(tmp_path: Path) -> None:
@@ -150,8 +146,7 @@ def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
         begun = [named["<fr>"], *ein, named["<sep>"]]
         assert tokenizer.target.decode([*begun, named["<de>"], *ein]) == "ein"
         assert tokenizer.target.decode([named["<de>"], *ein, *ein]) == "ein ein"
-    trace = again.trace("<fr> a dog", beam_size=1)
-    assert trace.src_tokens[0] == "<fr>"
+    assert again.trace("<fr> a dog", beam_size=1).src_tokens[0] == "<fr>"
     edit("tokenizer_rules.json", tag=[])(pair.ours.path)
     assert "rules.json: unknown setting 'tag'" in str(inspect_entry(pair.ours.path).error)
 
@@ -204,8 +199,7 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     assert off_formula(table[0], ModelConfig(d_model=width, n_heads=1)) > 1e-5
     content["model_state"]["encoder.pe.pe"] = table
     torch.save(content, path)
-    ours = FORMATS["joeynmt"].convert(path, tmp_path / "ours")
-    config = inspect_entry(ours).config
+    config = inspect_entry(FORMATS["joeynmt"].convert(path, tmp_path / "ours")).config
     assert config is not None and config.positions == "sinusoidal"
 
 

@@ -243,8 +243,7 @@ TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", 
 def test_stored_sinusoids_are_computed_with_as_they_are(
     tmp_path: Path, shape: str, dtype: str, tables: tuple[str, ...], said: str
 ) -> None:
-    model = models.make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype))
-    state = model.state_dict()
+    state = models.make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype)).state_dict()
     for name in set(TABLES) - set(tables):
         del state[name]
     pair = stored_with(tmp_path, state)
@@ -263,8 +262,7 @@ def test_an_odd_width_has_one_more_sine_than_cosines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
-    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
-    state = theirs.state_dict()
+    state = models.make_folder(tmp_path / "theirs", "tied, unequal depths").state_dict()
     for name in TABLES:
         state[name].normal_()
     if trained:
@@ -328,8 +326,7 @@ def test_banned_words_and_negative_penalties_are_the_librarys(
     for drawn in range(5):
         sampling = Sampling(seed=drawn)
         ids = pair.ours.translate([ENGLISH[1]], 1, sampling=sampling, max_length=9)[0].ids
-        spelled = {ids[at : at + n] for at in range(9) for n in (2, 3)}
-        assert not spelled & {*map(tuple, words)}
+        assert not {ids[at : at + n] for at in range(9) for n in (2, 3)} & {*map(tuple, words)}
 
 
 @pytest.mark.parametrize("name", ["generation_config.json", "config.json"])

@@ -139,8 +139,7 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
         check_trace(trace := model.trace(TEXT))
         kind = model.kinds[0]
         stages = inspect_head(model.model, trace, kind, 1, 2, 3)
-        recorded = trace.attention(kind)[1, 2, 3]
-        np.testing.assert_allclose(stages.scaled.weights, recorded, atol=1e-5)
+        np.testing.assert_allclose(stages.scaled.weights, trace.attention(kind)[1, 2, 3], atol=1e-5)
         assert stages.relative is None
     trace = reader.trace(TEXT)
     n = len(trace.src_tokens)
@@ -153,8 +152,7 @@ def test_a_continuing_trace_predicts_every_next_token(writer: StackModel) -> Non
     trace = writer.trace(TEXT)
     assert trace.tgt_tokens[0] == "<s>" and trace.predicted_tokens[:-1] == trace.tgt_tokens[1:]
     assert trace.forced and trace.n_forced == len(trace.tgt_tokens) - 1
-    logits = writer.model.logits(writer.model.read(torch.tensor([trace.tgt_ids]))[0])
-    every = logits.log_softmax(-1)
+    every = writer.model.logits(writer.model.read(torch.tensor([trace.tgt_ids]))[0]).log_softmax(-1)
     wanted = every[range(len(trace.predicted_ids)), list(trace.predicted_ids)]
     np.testing.assert_allclose(trace.log_probs, wanted.numpy(), atol=1e-5)
     assert trace.predicted_ids[-1] == int(every[-1].argmax())
