@@ -1,6 +1,6 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { make, plain, setBox } from "../shared/index.js";
-import { percent, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { make, percent, plain, setBox } from "../shared/index.js";
+import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {

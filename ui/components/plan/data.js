@@ -1,4 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
+import { norm } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -29,10 +30,6 @@ export class Data {
   row(s, token) {
     const { rows } = this.header.stacks[s];
     return rows ? rows.indexOf(token) : token;
-  }
-
-  has(kind) {
-    return this.arrays.has(`q.${kind}`);
   }
 
   heads(kind) {
@@ -70,15 +67,10 @@ export class Data {
     return this.header[list].some((item) => item.every((value, i) => value === place[i]));
   }
 
-  // A block's place among the stream's steps.
-  step(s, layer, block) {
-    const { blocks } = this.header.stacks[s];
-    return layer * blocks.length + blocks.indexOf(block);
-  }
-
   // The stream before and after a block, and what the block adds, with lengths: for one token.
   added(s, layer, block, token) {
-    const [{ name }, i, step] = [this.header.stacks[s], this.row(s, token), this.step(s, layer, block)];
+    const [{ name, blocks }, i] = [this.header.stacks[s], this.row(s, token)];
+    const step = layer * blocks.length + blocks.indexOf(block);
     const [before, output, after] = [
       this.at(`x.${name}`, step, i), this.at(`o.${name}`, step, i), this.at(`x.${name}`, step + 1, i),
     ];
@@ -105,8 +97,4 @@ export class Data {
 
 function dot(one, other) {
   return one.reduce((sum, value, i) => sum + value * other[i], 0);
-}
-
-export function norm(vector) {
-  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
 }

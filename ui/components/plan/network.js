@@ -1,7 +1,5 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
-import { make, plain, signed } from "../shared/index.js";
-import { norm } from "./data.js";
-import { percent } from "./marks.js";
+import { make, norm, percent, plain, signed } from "../shared/index.js";
 import { chosenToken, vectorRow } from "./unfold.js";
 
 const length = (values) => `length ${norm(values).toFixed(2)}`;

@@ -1,5 +1,5 @@
 // What is unfolded: a panel in the place of a block, with its numbers for the chosen token.
-import { drawMap, extend, make, plain, setBox, sharp, signedLevel, wordsOf } from "../shared/index.js";
+import { cellUnder, drawMap, extend, largest, make, plain, setBox, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
@@ -55,14 +55,15 @@ function pageOf({ block, head }) {
 export function cellsOf(view, values, rows, columns, width, height, part) {
   const canvas = make("canvas", "numbers", { "data-part": part, "aria-hidden": "true" });
   const pen = sharp(canvas, width, height);
-  const most = values.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const most = largest(values);
   const words = wordsOf(view.header.signed[view.look.theme]);
   drawMap(pen, rows, columns, [0, 0, width, height], (cell) => words[signedLevel(values[cell], most)],
     (cell) => Math.abs(values[cell]));
+  const [w, h] = [width / columns, height / rows];
+  const cells = { xs: startsOf(columns, w), ys: startsOf(rows, h), w, h };
   canvas.onpointermove = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const row = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
-    const column = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
+    const [row, column] = cellUnder(event, { canvas, cells }) ?? [];
+    if (column === undefined) return;
     canvas.title = `${rows > 1 ? `${row + 1}, ` : ""}${column + 1}: ${values[row * columns + column].toFixed(3)}`;
   };
   return canvas;
