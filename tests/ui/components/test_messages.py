@@ -95,7 +95,6 @@ def test_the_message_holds_the_maps_and_the_mask() -> None:
     np.testing.assert_array_equal(np.frombuffer(body[4 * 27 :], "u1").reshape(3, 3), mask)
     assert header["names"] == ["a", "b", "sum"]
     assert (header["tokens"][1], header["rows"]) == ("<b>", list(ROWS))
-    assert header["causal"] is True
     largest = max(np.abs(each[mask]).max() for each in (*PARTS.values(), total))
     assert header["limit"] == pytest.approx(largest)
     for sums, tokens, why in ((total[:2], TOKENS, r"\(2, 3\)"), (total, TOKENS[:2], "2 tokens")):

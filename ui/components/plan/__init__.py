@@ -19,17 +19,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import show_token
 from figures.palette import ROLES, THEMES, categorical
 from transformer.config import ModelConfig
 from transformer.measures.compare import not_shared
 from transformer.trace.records import StackName, Trace, Whole
 from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.components.layers import cells_of
 from ui.components.packing import (
     Component,
     attention_colours,
     fields,
-    finite,
     fits,
     labels,
     signed_colours,
@@ -188,7 +187,7 @@ def plan_component(
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": alternatives(trace, N_CANDIDATES, limit=14),
-        "lens": _lens(whole),
+        "lens": cells_of(whole.lens, whole.lens_tokens, 14),
         "words": labels(whole.tokens, 14),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
@@ -210,19 +209,6 @@ def plan_component(
         "plan", header, b"".join(body), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
     )  # fmt: skip
-
-
-def _lens(whole: Whole) -> list[list[list[Any]]]:
-    """Return [token, probability, rank of the prediction, its log-probability] by layer and row."""
-    lens = whole.lens
-    values = zip(
-        whole.lens_tokens, np.exp(lens.top_log_probs), lens.ranks, lens.log_probs, strict=True
-    )
-    return [
-        [[show_token(token, 14), round(float(p), 4), int(rank), finite(own)]
-         for token, p, rank, own in zip(*layer, strict=True)]
-        for layer in values
-    ]  # fmt: skip
 
 
 def arrays_of(

@@ -54,7 +54,8 @@ export class Data {
     const causal = kind === "decoder_self" && !this.header.unmasked[layer];
     const output = new Float64Array(this.at(`v.${kind}`, layer, head, 0).length);
     weights.forEach((weight, j) => {
-      dots.push(dot(q, this.at(`k.${kind}`, layer, head, j)));
+      const key = this.at(`k.${kind}`, layer, head, j);
+      dots.push(q.reduce((sum, value, c) => sum + value * key[c], 0));
       scaled.push(dots[j] / Math.sqrt(q.length) + (relative ? relative[j] : 0));
       masked.push(causal && j > query);
       this.at(`v.${kind}`, layer, head, j).forEach((value, c) => (output[c] += weight * value));
@@ -93,8 +94,4 @@ export class Data {
     const heads = this.heads("cross");
     return { decoder_self: at, cross: heads + at, network: 2 * heads, neuron: 2 * heads + 1 + at }[name];
   }
-}
-
-function dot(one, other) {
-  return one.reduce((sum, value, i) => sum + value * other[i], 0);
 }

@@ -110,7 +110,7 @@ export function placeBands(view) {
     ];
   }
   function guessOf(at, layer) {
-    const [token, p] = at.header.lens[layer + 1][state.row];
+    const [token, p] = at.header.lens[state.row][layer + 1];
     return make("span", "size guess", `${plain(token)} ${percent(p)}`, { title: "The softmax after this layer" });
   }
 }

@@ -155,7 +155,7 @@ class Player {
     this.beyond = false;
     this.draw();
     if (this.timer === null) this.choice.later(this.place(), REPORT_MS);
-    this.moveOthers();
+    for (const other of this.members()) if (other !== this) other.follow(this);
   }
 
   place() {
