@@ -88,7 +88,7 @@ def make_stages(
 
     scaled = weigh(dots / np.float32(math.sqrt(d_k)))
     return HeadStages(
-        kind=kind, layer=1, head=2, query=3, query_token="▁es",
+        kind=kind, layer=1, head=2, query=3,
         key_tokens=tokens or tuple(f"▁key{j}" for j in range(m)),
         x_query=x_query, x_keys=x_keys, q=q, keys=keys, values=values, products=products,
         dots=dots, mask=mask, scaled=scaled, unscaled=weigh(dots), gate=1.0, w_o=w_o,

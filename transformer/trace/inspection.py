@@ -140,12 +140,11 @@ def _follow(
     dots = (scores if relative is None else scores - relative) * root
     bare = dots if relative is None else dots + relative
     unscaled = bare.masked_fill(~row, -math.inf).softmax(0)
-    query_tokens, key_tokens = trace.axis_tokens(kind)
+    _, key_tokens = trace.axis_tokens(kind)
     bias = block.w_o.bias
     output = inside.output[query]
     return HeadStages(
         *at,
-        query_token=query_tokens[query],
         key_tokens=key_tokens,
         x_query=to_array(inside.x_queries[query]),
         x_keys=to_array(inside.x_keys),

@@ -128,7 +128,6 @@ class HeadStages:
     layer: int  # 0-based, as are head and query
     head: int
     query: int
-    query_token: str
     key_tokens: tuple[str, ...]  # [m]
     x_query: Floats  # [d_model], input of W_Q
     x_keys: Floats  # [m, d_model], input of W_K and W_V
@@ -194,18 +193,19 @@ class StackStream:
     inner: Floats  # [L, n, d_ff], activations of the feed-forward neurons
 
     @property
-    def _states(self) -> Floats:  # [1 + L K, n, d_model]
+    def states(self) -> Floats:
+        """The stream at the input and after the blocks, [1 + L K, n, d_model]."""
         return np.concatenate([self.entering[None], self.hidden.reshape(-1, *self.entering.shape)])
 
     @property
     def before(self) -> Floats:
         """The stream before the blocks, [L, K, n, d_model]."""
-        return self._states[:-1].reshape(self.hidden.shape)
+        return self.states[:-1].reshape(self.hidden.shape)
 
     @property
     def norms(self) -> Floats:
         """Norms of the stream at the input and after the blocks, [1 + L K, n]."""
-        return _lengths(self._states)
+        return _lengths(self.states)
 
     @property
     def added_norms(self) -> Floats:
@@ -262,16 +262,12 @@ class Promoted:
 class FeedForwardReading:
     """One feed-forward network applied to one token."""
 
-    stack: StackName
-    layer: int  # 0-based, as is the position
-    position: int
     token: str
     added: Floats  # [d_model], its output
     inner: Floats  # [d_ff], activations of its neurons
     neurons: Ints  # [k], the most active neurons, most active first
     sizes: Floats  # [k], norms of their outputs: activation times row of W_2
     promoted: Promoted | None = None  # tokens with the largest added logits; decoder only
-    lowered: Promoted | None = None  # tokens with the smallest, smallest first; decoder only
     neuron_promoted: tuple[Promoted, ...] = ()  # [k], for `neurons`; decoder only
     exact: bool = False  # True in the last layer, whose logits add up to the model's
 

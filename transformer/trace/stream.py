@@ -1,7 +1,7 @@
 """The residual stream of a trace's tokens, and its feed-forward networks.
 
 A neuron adds its row of W_2 times its activation to the stream. The output matrix shows the tokens
-whose logits such a vector raises or lowers.
+whose logits such a vector raises.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from transformer.trace.records import (
     Stream,
     Trace,
 )
-from transformer.types import ATTENTION_KINDS, Floats, literals
+from transformer.types import ATTENTION_KINDS, Floats, Ints, literals
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
@@ -58,9 +58,8 @@ def with_states(
     """
     if not names or not traces:
         return list(traces)
-    names_recorded = {"hidden", *("heads" for name in names if name == "heads"),
-              *("v" for name in names if name == "value_norms")}  # fmt: skip
-    record = Record(lambda site: site.name in names_recorded)
+    recorded = {"v" if name == "value_norms" else name for name in names}
+    record = Record(lambda site: site.name in recorded)
     every, device = Chain(hooks, record), model.generator.weight.device
     pad = model.config.pad_id
     with torch.inference_mode():
@@ -116,26 +115,28 @@ def read_feed_forward(
     neurons = np.argsort(-inner, kind="stable")[:n_neurons]
     network: FeedForward = getattr(model, stack)[layer].feed_forward
     with torch.inference_mode():
-        device = network.w_2.weight.device
-        chosen = torch.from_numpy(neurons.copy()).to(device)
-        activations = torch.from_numpy(inner[neurons]).to(device)
-        rows = activations[:, None] * network.w_2.weight[:, chosen].T  # [k, d_model]
+        rows = neuron_parts(network, inner, neurons)
         reading = FeedForwardReading(
-            stack, layer, position, recorded.tokens[position], added, inner, neurons,
-            sizes=to_array(rows.norm(dim=-1)),
-        )  # fmt: skip
+            recorded.tokens[position], added, inner, neurons, sizes=to_array(rows.norm(dim=-1))
+        )
         if stack == "encoder":
             return reading
         vectors = torch.cat([torch.from_numpy(added.copy()).to(rows)[None], rows])
         logits = stream_logits(model, stream, layer, position, vectors)  # [1 + k, V]
-        lowered = _promoted(-logits[0], pieces, n_tokens)
         return dataclasses.replace(
             reading,
             promoted=_promoted(logits[0], pieces, n_tokens),
-            lowered=dataclasses.replace(lowered, logits=-lowered.logits),
             neuron_promoted=tuple(_promoted(row, pieces, n_tokens) for row in logits[1:]),
             exact=layer == model.config.n_decoder_layers - 1,
         )
+
+
+def neuron_parts(network: FeedForward, inner: Floats, neurons: Ints) -> Tensor:
+    """Return what neurons [..., k] with activations [..., d_ff] add, [..., k, d_model]."""
+    weight = network.w_2.weight  # [d_model, d_ff]
+    activations = np.take_along_axis(inner, neurons, axis=-1)
+    rows = weight.T[torch.from_numpy(neurons.copy()).to(weight.device)]
+    return rows * torch.from_numpy(activations).to(rows)[..., None]
 
 
 def stream_logits(

@@ -15,7 +15,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.building import to_array
 from transformer.trace.lens import lens
 from transformer.trace.records import StackName, Stream, Trace, Whole
-from transformer.trace.stream import record_stream, stream_logits
+from transformer.trace.stream import neuron_parts, record_stream, stream_logits
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Ints
 
 #: Numbers of neurons for every token, and of tokens that every part of the decoder raises.
@@ -27,6 +27,7 @@ _NAMES: tuple[Name, ...] = ("q", "k", "v", "scores", "weights", "heads")
 _STACKS: tuple[StackName, ...] = ("encoder", "decoder")
 
 
+@torch.inference_mode()
 def record_whole(
     model: Transformer, pieces: Tokenizer, trace: Trace, *, hooks: Hook | None = None
 ) -> Whole:
@@ -42,9 +43,8 @@ def record_whole(
     def values(name: Name) -> dict[AttentionKind, Floats]:
         return {kind: to_array(record.layers(kind, name)[:, 0]) for kind in ATTENTION_KINDS}
 
-    q, k, parts = values("q"), values("k"), {}
-    for kind in ATTENTION_KINDS:
-        parts[kind] = _parts(model, record, kind)
+    q, k = values("q"), values("k")
+    parts = {kind: _parts(model, record, kind) for kind in ATTENTION_KINDS}
     neurons: dict[StackName, Ints] = {
         name: np.argsort(-stream.stack(name).inner, axis=-1, kind="stable")[..., :N_NEURONS]
         for name in _STACKS
@@ -53,7 +53,11 @@ def record_whole(
         parts["decoder_self"].transpose(1, 2),
         parts["cross"].transpose(1, 2),
         torch.from_numpy(stream.decoder.outputs[:, -1:].copy()).transpose(1, 2).to(parts["cross"]),
-        _rows(model, stream, neurons["decoder"]),
+        torch.stack([
+            neuron_parts(cast("FeedForward", layer.feed_forward), inner, chosen)
+            for layer, inner, chosen in zip(
+                model.decoder, stream.decoder.inner, neurons["decoder"], strict=True)
+        ]),
     ], dim=2))  # fmt: skip
     read = lens(model, trace, excluded=excluded(model.config), hooks=hooks)
     return Whole(
@@ -71,24 +75,10 @@ def record_whole(
 def _parts(model: Transformer, record: Record, kind: AttentionKind) -> Tensor:
     """Return the parts of heads in their block's output, [L, H, n, d_model]."""
     layers = []
-    with torch.inference_mode():
-        for layer, heads in enumerate(record.layers(kind, "heads")[:, 0]):
-            w_o = model.attention_block(kind, layer).w_o.weight  # [d_model, H d_v]
-            n_heads, _, d_v = heads.shape
-            layers.append(heads @ w_o.T.reshape(n_heads, d_v, -1))
-    return torch.stack(layers)
-
-
-def _rows(model: Transformer, stream: Stream, neurons: Ints) -> Tensor:
-    """Return what neurons [L, n, k] of the decoder add, [L, n, k, d_model]."""
-    layers = []
-    with torch.inference_mode():
-        for layer, chosen in enumerate(neurons):
-            network = cast("FeedForward", model.decoder[layer].feed_forward)
-            weight = network.w_2.weight  # [d_model, d_ff]
-            inner = np.take_along_axis(stream.decoder.inner[layer], chosen, axis=-1)
-            picked = weight.T[torch.from_numpy(chosen.copy()).to(weight.device)]
-            layers.append(picked * torch.from_numpy(inner).to(picked)[..., None])
+    for layer, heads in enumerate(record.layers(kind, "heads")[:, 0]):
+        w_o = model.attention_block(kind, layer).w_o.weight  # [d_model, H d_v]
+        n_heads, _, d_v = heads.shape
+        layers.append(heads @ w_o.T.reshape(n_heads, d_v, -1))
     return torch.stack(layers)
 
 
@@ -103,11 +93,9 @@ def _read(
         return nothing.astype(np.int64), nothing.astype(np.float32), ()
     ids = np.zeros((layers, n, count, chosen), np.int64)
     logits = np.zeros(ids.shape, np.float32)
-    with torch.inference_mode():
-        for layer, at in np.ndindex(layers, n):
-            added = stream_logits(model, stream, layer, at, parts[layer, at])
-            best = added.topk(chosen)
-            ids[layer, at], logits[layer, at] = best.indices.cpu().numpy(), to_array(best.values)
+    for layer, at in np.ndindex(layers, n):
+        best = stream_logits(model, stream, layer, at, parts[layer, at]).topk(chosen)
+        ids[layer, at], logits[layer, at] = best.indices.cpu().numpy(), to_array(best.values)
     unique, words = np.unique(ids, return_inverse=True)
     tokens = tuple(pieces.shown((int(index),))[0] for index in unique)
     return words.reshape(ids.shape), logits, tokens
@@ -139,8 +127,7 @@ def _content(model: Transformer, trace: Trace) -> dict[StackName, Floats]:
     def rows(ids: tuple[int, ...], table: nn.Embedding) -> Floats:
         return to_array(model.content(torch.tensor(ids, device=device), table))
 
-    with torch.inference_mode():
-        return {
-            "encoder": rows(trace.src_ids, model.src_embedding),
-            "decoder": rows(trace.tgt_ids, model.tgt_embedding),
-        }
+    return {
+        "encoder": rows(trace.src_ids, model.src_embedding),
+        "decoder": rows(trace.tgt_ids, model.tgt_embedding),
+    }

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformer.trace.records import Trace, Whole
 from transformer.trace.whole import record_whole
-from ui.components.plan import Limits, PlanChoice
+from ui.components.plan import PlanChoice, fitting
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import LAYER, STEP, Param
@@ -24,7 +24,7 @@ class FloorChoice(Choice):
 
     source: Param[int | None] = url_state.position("source")
     step: Param[int | None] = STEP
-    #: such as `decoder.2.cross.3`, see `ui.components.plan.Limits.fitting`
+    #: such as `decoder.2.cross.3`, see `ui.components.plan.fitting`
     focus: Param[str] = Param("focus", url_state.text(40), "")
 
 
@@ -33,25 +33,24 @@ def choice_now(view: View, trace: Trace) -> PlanChoice:
 
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
-    limits = Limits.of(trace)
     older: tuple[Param[Any], ...] = (LAYER, _LAYER, _BLOCK)
     named = url_state.arrived(*older) and any(url_state.get(param) for param in older)
     if named and not url_state.arrived(FloorChoice.focus):
-        url_state.put(FloorChoice.focus, _older(limits))
-    focus = limits.fitting(url_state.get(FloorChoice.focus))
+        url_state.put(FloorChoice.focus, _older(trace))
+    focus = fitting(url_state.get(FloorChoice.focus), trace)
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
     return PlanChoice(
         url_state.index(FloorChoice.source, len(trace.src_tokens), source),
         url_state.index(STEP, len(trace.tgt_tokens), row),
-        focus or f"decoder.{limits.layers[1]}",
+        focus or f"decoder.{len(trace.cross)}",
     )
 
 
-def _older(limits: Limits) -> str:
+def _older(trace: Trace) -> str:
     """Return the focus of a link that names a layer, and a network or stream."""
     block = url_state.get(_BLOCK)
     stack = "encoder" if block.startswith("encoder") else "decoder"
-    depth = limits.layers[stack == "decoder"]
+    depth = len(trace.encoder_self if stack == "encoder" else trace.cross)
     layer = min(url_state.get(_LAYER) or url_state.get(LAYER) or depth, depth)
     return f"{stack}.{layer}" + (".ffn" if block.endswith("ffn") else "")
 

@@ -14,7 +14,6 @@ from ui.attention.choice import AttentionSettings
 from ui.components.mount import show
 from ui.components.plan import (
     Edited,
-    Limits,
     PlanChoice,
     Touched,
     parse_opened,
@@ -40,7 +39,7 @@ def draw_plan(
     """Mount the picture, which opens the page of a part and changes the model."""
 
     def opened() -> None:
-        part = parse_opened(st.session_state["plan"].get("open"), Limits.of(trace))
+        part = parse_opened(st.session_state["plan"].get("open"), trace)
         if part is None:
             return
         st.session_state[_OPEN] = part.page

@@ -95,7 +95,6 @@ def test_the_message_holds_the_maps_and_the_mask() -> None:
     np.testing.assert_array_equal(np.frombuffer(body[4 * 27 :], "u1").reshape(3, 3), mask)
     assert header["names"] == ["a", "b", "sum"]
     assert (header["tokens"][1], header["rows"]) == ("<b>", list(ROWS))
-    assert header["causal"] is True
     largest = max(np.abs(each[mask]).max() for each in (*PARTS.values(), total))
     assert header["limit"] == pytest.approx(largest)
     for sums, tokens, why in ((total[:2], TOKENS, r"\(2, 3\)"), (total, TOKENS[:2], "2 tokens")):
@@ -232,8 +231,7 @@ TREE = beam_tree(searched(3, 3))
 NODES = {"a": 1, "b": None, "dropped": False}
 STEP = {"step": 3, "layer": None, "head": 2, "shifted": True, "kind": "cross"}
 PLACE = PlayerPlace(3, None, 2, True)
-LIMITS = plan.Limits(layers=(1, 3), heads=(2, 2), sources=7, rows=5)
-BLOCK = {"source": 6, "row": 4, "focus": "decoder.3.cross.2"}
+BLOCK = {"source": 6, "row": 4, "focus": "decoder.2.cross.3"}
 CHANGE = {"what": "switch", "kind": "cross", "layer": 1, "head": 2, "query": 0, "key": 6}
 LINK = {"page": "head", "stack": "decoder", "kind": "cross", "layer": 2, "head": 1}
 NUMBERS = ([(0, 0), (9, 9)], [10, -1, 2.0])
@@ -283,15 +281,15 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
                                     {"take": True})],
     ),
     "plan": (
-        lambda said: plan.parse_choice(said, LIMITS),
-        [(BLOCK, PlanChoice(6, 4, "decoder.3.cross.2")),
+        lambda said: plan.parse_choice(said, TRACE),
+        [(BLOCK, PlanChoice(6, 4, "decoder.2.cross.3")),
          *((BLOCK | {"focus": focus}, PlanChoice(6, 4, focus)) for focus in
            ("", "encoder.1", "encoder.1.self_norm", "decoder.2.ffn", "softmax",
             "decoder.embedding"))],
         [BLOCK | wrong for wrong in (
-            {"source": -1}, {"row": True}, {"row": 5}, {"focus": "decoder.4"}, {"focus": None},
-            {"focus": "encoder.2.self"}, {"focus": "encoder.1.cross"}, {"focus": "decoder.0"},
-            {"focus": "decoder.1.cross.3"}, {"focus": "encoder.1.cross_norm"}, {"focus": "x"},
+            {"source": -1}, {"row": True}, {"row": 5}, {"focus": "decoder.3"}, {"focus": None},
+            {"focus": "encoder.4.self"}, {"focus": "encoder.1.cross"}, {"focus": "decoder.0"},
+            {"focus": "decoder.1.cross.4"}, {"focus": "encoder.1.cross_norm"}, {"focus": "x"},
             {"focus": "decoder.1.ffn.1"}, {"focus": "softmax.1"})],
     ),
     "plan's changes": (
@@ -304,9 +302,9 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
                                       {"what": "take", "query": 5}, {"what": "take", "key": True})],
     ),
     "plan's links": (
-        lambda said: plan.parse_opened(said, LIMITS),
+        lambda said: plan.parse_opened(said, TRACE),
         [(LINK, plan.Opened("head", "decoder", "cross", 2, 1))],
-        [LINK | wrong for wrong in ({"page": "app"}, {"kind": "x"}, {"head": 2}, {"layer": None},
+        [LINK | wrong for wrong in ({"page": "app"}, {"kind": "x"}, {"head": 3}, {"layer": None},
                                     {"stack": 0})],
     ),
     "match": (SHOWN.component((4, 0)).parse, [([5, 1], (5, 1))], [[6, 0], [0, 2]]),
@@ -339,4 +337,3 @@ def test_thirty_tokens_of_the_everyday_model_are_less_than_a_megabyte_and_a_half
     whole = record_whole(model.model, model.tokenizer.target, trace)
     shown = plan.plan_component(whole, trace, model.config, PlanChoice(3, 4, "decoder.4"))
     assert len(shown.message()) < 1_500_000
-    assert abs(len(shown.body) / plan.n_bytes(trace, model.config) - 1) < 0.05

@@ -11,8 +11,7 @@
 // With `off`, the heads that are taken out by kind, every map has a switch, which reports its heads as
 // "switch": its own, those behind a combined map, or all marked heads. Heads switched while Shift is down
 // are reported together, to `join` those that were taken out before.
-import { buildScale, buildWeightScale, extend, isOffline, make, plain, range, shown, signedEnds, stepped, syncChoice,
-  touching, watch } from "../shared/index.js";
+import { extend, isOffline, make, plain, range, scaleOf, shown, stepped, syncChoice, touching, watch } from "../shared/index.js";
 import { buildTabs, openKinds, shownKind } from "./kinds.js";
 import { drawAll, undraw } from "./maps.js";
 
@@ -276,8 +275,7 @@ function buildPane(sheet, actions) {
   if (actions.markable) table.setAttribute("aria-multiselectable", "true");
   table.style.setProperty("--columns", columns.length);
   listen(cells, actions);
-  const scale = sheet.limit ? buildScale(...signedEnds(sheet)) : buildWeightScale();
-  return { sheet, table, canvas, cells, scale };
+  return { sheet, table, canvas, cells, scale: scaleOf(sheet) };
 }
 
 // Makes a cell the grid's only Tab stop and returns it.

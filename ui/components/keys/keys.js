@@ -6,6 +6,7 @@ import { make, shown } from "../shared/index.js";
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 // What a picture may do with a key, as `nameOf` writes it.
 const MOVES = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
+const CLICKER = { PageDown: "next-stop", PageUp: "previous-stop" };
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 replaceBareAddresses();
@@ -75,7 +76,7 @@ function component({ root, header: data }, { setTriggerValue }) {
       toggle(list);
       return;
     }
-    const go = acts.get(nameOf(event)) ?? (data.clicker ? clicker(event.key) : undefined);
+    const go = acts.get(nameOf(event)) ?? (data.clicker ? CLICKER[event.key] : undefined);
     if (!go) return;
     event.preventDefault();
     event.stopPropagation();
@@ -195,10 +196,6 @@ function nameOf(event) {
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   if (!event.shiftKey) return key;
   return `Shift+${key.length === 1 ? key.toUpperCase() : key}`;
-}
-
-function clicker(key) {
-  return { PageDown: "next-stop", PageUp: "previous-stop" }[key];
 }
 
 // Whether the focused element uses the key, as `nameOf` writes it: text fields, and controls that

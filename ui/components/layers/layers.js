@@ -5,6 +5,7 @@ import { cellCursor, make, plain, shown, touching, writeRow } from "../shared/in
 function component({ root, header }) {
   const { cells, columns, rows, predicted } = header;
   const readout = make("p", "readout", { role: "status" });
+  const hint = touching() ? "Tap a cell to read it." : "Point at a cell to read it, or move with the arrow keys.";
   const boxes = cells.map((row) => row.map(cellOf));
   const table = make("table", "",
     make("thead", "", make("tr", "", make("td", "corner"), columns.map((name) => make("th", "", { scope: "col" }, name)))),
@@ -29,7 +30,7 @@ function component({ root, header }) {
   };
   const refresh = cellCursor(scroller, [matrix], {
     readout,
-    describe: (at) => (at ? described(header, at) : hint()),
+    describe: (at) => (at ? described(header, at) : hint),
     start: () => [0, columns.length - 1],
   });
   refresh();
@@ -42,10 +43,6 @@ function cellOf([token, p, , rank]) {
   const box = make("td", rank > 1 ? "" : "final", make("div", "", parts));
   box.style.setProperty("--p", p);
   return box;
-}
-
-function hint() {
-  return touching() ? "Tap a cell to read it." : "Point at a cell to read it, or move with the arrow keys.";
 }
 
 function described({ cells, columns, rows, predicted }, [step, layer]) {

@@ -3,8 +3,8 @@
 // The body holds weights as float32, row by row: rows are queries, columns are keys. If labels are
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
-import { buildMatrix, buildScale, buildWeightScale, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, setBox, sharp, shown, signedEnds, signedLevel,
+import { buildMatrix, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
+  floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -72,7 +72,7 @@ function build(root, map, choice) {
     readout: make("p", "readout", { role: "status" }),
     rows: map.query_tokens.map((token, i) => makeLabel(map, choice, 0, token, i)),
     columns: map.key_tokens.map((token, j) => makeLabel(map, choice, 1, token, j)),
-    scale: map.limit ? buildScale(...signedEnds(map)) : buildWeightScale(),
+    scale: scaleOf(map),
   });
   for (const column of map.dimmed) parts.columns[column].classList.add("covered");
   // Row labels and titles, which stay while the cells scroll.
@@ -117,7 +117,10 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
-  const tall = (tallest(root, map.max_height) - top) / map.queries;
+  // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
+  const below = window.innerHeight - pageTop(root) - 110;
+  const tallest = Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
   const scrolls = onPhone() && fits < FINGER;
@@ -148,13 +151,6 @@ function place(map, parts, frame) {
   for (const labels of [parts.rows, parts.columns]) labels.forEach((label, i) => (label.hidden = i % every !== 0));
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
   parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
-}
-
-// Height for labels and cells: in a window taller than 720 px, its extra height is added while the readout
-// and scale stay in sight.
-function tallest(root, height) {
-  const below = window.innerHeight - pageTop(root) - 110;
-  return Math.max(height, Math.min(height + window.innerHeight - 720, below));
 }
 
 function paint(root, map, parts) {

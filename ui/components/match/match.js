@@ -1,6 +1,6 @@
 // Similarity of one model's heads (rows) and another's (columns). The body holds similarities as float32,
 // row by row; the choice is a pair [row, column], 0-based.
-import { buildMatrix, buildScale, cellCursor, drawCells, drawScale, floatsOf, inkOn, levelOf, make,
+import { buildMatrix, buildScale, cellCursor, drawCells, drawDisc, drawScale, floatsOf, inkOn, levelOf, make,
   outlineCell, rowsInWords, setBox, sharp, shown, spokenList, startsOf, syncChoice, themeOf, watch, wordsOf } from
   "../shared/index.js";
 
@@ -88,10 +88,7 @@ function paint(root, table, parts) {
     finish(at, x, y, colour) {
       if (table.partner.get(Math.floor(at / xs.length)) !== at % xs.length) return;
       const middle = (side - (side > 5)) / 2;
-      pen.fillStyle = inkOn(colour);
-      pen.beginPath();
-      pen.arc(x + middle, y + middle, Math.max(1, side / 6), 0, 2 * Math.PI);
-      pen.fill();
+      drawDisc(pen, x + middle, y + middle, Math.max(1, side / 6), inkOn(colour));
     },
   });
   drawScale(parts.scale, words);

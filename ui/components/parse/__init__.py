@@ -48,17 +48,10 @@ def node_text(node: Constituent, words: Sequence[str]) -> str:
     return " ".join(words[node.first : node.end])
 
 
-def node_label(node: Constituent, trace: Trace) -> str:
-    """Return the label of the decoder row that predicts a bracket or tag."""
-    if node.row is None:
-        return ""
-    row = node.row
-    return row_labels(trace.tgt_tokens[row : row + 1], trace.predicted_tokens[row : row + 1])[0]
-
-
 def _header(drawing: Drawing) -> dict[str, Any]:
     reading, trace = drawing.reading, drawing.trace
     log_probs = confidences(reading, trace)
+    rows = labels(row_labels(trace.tgt_tokens, trace.predicted_tokens))
     words = [node.is_word for node in reading.nodes]
     sure = np.nan_to_num(np.where(words, np.exp(log_probs), calibrated(log_probs)))
     nodes = [
@@ -67,7 +60,7 @@ def _header(drawing: Drawing) -> dict[str, Any]:
             "gloss": drawing.glosses.get(node.label, ""),
             "text": show_token(node_text(node, drawing.words), 60),
             "first": node.first, "end": node.end, "parent": node.parent, "word": node.is_word,
-            "row": "" if node.row is None else show_token(node_label(node, trace)),
+            "row": "" if node.row is None else rows[node.row],
             "p": round(float(p), 4),
         }
         for node, p in zip(reading.nodes, sure, strict=True)

@@ -1,7 +1,7 @@
 // A sentence under its tree. The chosen bracket (header.choice, a node) lights the words that the
 // model looked at when it wrote that bracket; the panel beside names them. The body has one row of
 // float32 a node, over the words and `</s>`, -1 where the model did not write the node.
-import { colourOf, floatsOf, inkOn, make, plain, shape, shown, syncChoice, themeOf, watch, weightLevel,
+import { colourOf, floatsOf, inkOn, make, percent, plain, rowOf, shape, shown, syncChoice, themeOf, watch, weightLevel,
   widthsIn } from "../shared/index.js";
 
 const LEVEL = 2.6; // from one level of the tree to the next, in em
@@ -25,7 +25,6 @@ function component({ root, header, body }, host) {
 // Phrases that are more often wrong than right, and numbers that would stand over most phrases.
 const unsure = (node) => !node.word && node.p < 0.5;
 const silent = (node) => node.word || node.p >= 0.9;
-const percent = (node) => `${(100 * node.p).toFixed(0)}%`;
 
 // The size of an em at which the tree fills the view, as far as it may grow.
 function fitting(view) {
@@ -87,7 +86,7 @@ function draw(view) {
     const width = (0.7 + 0.62 * Math.max(1.6, node.label.length)) * unit;
     return shape("g", {
       class: node.word ? "node tag" : "node", role: "button", tabindex: -1,
-      "aria-label": [node.label, node.gloss, `“${node.text}”`, percent(node)].filter(Boolean).join(", "),
+      "aria-label": [node.label, node.gloss, `“${node.text}”`, percent(node.p)].filter(Boolean).join(", "),
       // Moves only: a node that is drawn anew under a resting mouse is not pointed at.
       onpointermove: (event) => event.pointerType === "mouse" && view.shown !== at && show(view, at),
       onpointerleave: (event) => event.pointerType === "mouse" && show(view, view.chosen),
@@ -96,7 +95,7 @@ function draw(view) {
     }, shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }),
     shape("text", { x, y, "text-anchor": "middle" }, node.label),
     silent(node) ? ""
-      : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node)));
+      : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node.p)));
   });
   const cells = view.cells.map(({ box, text }, at) =>
     shape("g", { class: at < header.words.length ? "word" : "word end" }, box, text));
@@ -136,7 +135,7 @@ function show(view, at) {
   view.shown = at;
   const { header, weights, cells } = view;
   const theme = themeOf(view.root);
-  const row = weights.subarray(at * cells.length, (at + 1) * cells.length);
+  const row = rowOf(weights, at, cells.length);
   const written = row[0] >= 0;
   cells.forEach(({ box, text }, j) => {
     const colour = written ? colourOf(header.colours[theme], weightLevel(row[j])) : "";
@@ -163,16 +162,15 @@ function fill(view, at, row) {
   if (!row) {
     parts.push(make("p", "", "The model did not write this bracket; it was added to make a tree."));
   } else {
-    const sure = node.word ? `The model gives this tag a probability of ${percent(node)}.`
-      : `Of phrases this certain, ${percent(node)} are right.`;
+    const sure = node.word ? `The model gives this tag a probability of ${percent(node.p)}.`
+      : `Of phrases this certain, ${percent(node.p)} are right.`;
     parts.push(make("p", "", `${sure} To write it, the model looked at`));
     const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
     const lines = order.map((j) => {
-      const share = `${(100 * row[j]).toFixed(0)}%`;
       const bar = make("i");
       bar.style.width = `${100 * row[j]}%`;
       const word = make("bdi", "", view.cells[j].word);
-      return make("tr", "", make("th", "", word), make("td", "bar", bar), make("td", "share", share));
+      return make("tr", "", make("th", "", word), make("td", "bar", bar), make("td", "share", percent(row[j])));
     });
     const label = make("bdi", "", plain(node.row));
     parts.push(make("table", "looks", lines),

@@ -39,7 +39,6 @@ def parts_component(
         "names": [*parts, total_name],
         "rows": labels(rows, 18),
         "tokens": labels(tokens, 18),
-        "causal": not mask.all(),
         "limit": max(float(np.abs(array[mask]).max()) for array in arrays),
         "signed": signed_colours(),
     }

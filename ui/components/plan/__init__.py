@@ -19,20 +19,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import show_token
 from figures.palette import ROLES, THEMES, categorical
 from transformer.config import ModelConfig
+from transformer.measures.compare import not_shared
 from transformer.trace.records import StackName, Trace, Whole
 from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.components.layers import cells_of
 from ui.components.packing import (
     Component,
     attention_colours,
     fields,
-    finite,
     fits,
     labels,
     signed_colours,
 )
+from ui.components.player import alternatives
 
 #: Pages that a part can open.
 TARGETS = ("attention", "head", "tokens", "positions", "translate")
@@ -85,53 +86,36 @@ class Touched:
     key: int  # or the token's id
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Sizes that a report may refer to."""
-
-    layers: tuple[int, int]  # of the encoder and the decoder
-    heads: tuple[int, int]
-    sources: int
-    rows: int
-
-    @classmethod
-    def of(cls, trace: Trace) -> Limits:
-        """Return the limits of a trace."""
-        shapes = trace.encoder_self.shape, trace.cross.shape
-        return cls(
-            (shapes[0][0], shapes[1][0]), (shapes[0][1], shapes[1][1]),
-            len(trace.src_tokens), len(trace.tgt_tokens),
-        )  # fmt: skip
-
-    def fitting(self, focus: str) -> str:
-        """Return a focus such as `decoder.2.cross.3`, or "" for a part that does not exist."""
-        match = _FOCUS.fullmatch(focus)
-        if match is None:
-            return ""
-        stack, layer, block, head, other = match.groups()
-        s = int(stack == "decoder")
-        wrong = (
-            (layer is not None and int(layer) > self.layers[s])
-            or (head is not None and int(head) > self.heads[s])
-            or (s == 0 and "cross" in (block or other or ""))
-        )
-        return "" if wrong else focus
+def fitting(focus: str, trace: Trace) -> str:
+    """Return a focus such as `decoder.2.cross.3`, or "" for a part that the trace's model lacks."""
+    match = _FOCUS.fullmatch(focus)
+    if match is None:
+        return ""
+    stack, layer, block, head, other = match.groups()
+    depth, heads = (trace.cross if stack == "decoder" else trace.encoder_self).shape[:2]
+    wrong = (
+        (layer is not None and int(layer) > depth)
+        or (head is not None and int(head) > heads)
+        or (stack == "encoder" and "cross" in (block or other or ""))
+    )
+    return "" if wrong else focus
 
 
-def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
+def parse_choice(reported: Any, trace: Trace) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid."""
-    report = fields(reported, source=range(limits.sources), row=range(limits.rows))
+    report = fields(reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)))
     focus = reported.get("focus") if report is not None else None
-    if report is None or not isinstance(focus, str) or focus != limits.fitting(focus):
+    if report is None or not isinstance(focus, str) or focus != fitting(focus, trace):
         return None
     return PlanChoice(**report, focus=focus)
 
 
-def parse_opened(reported: Any, limits: Limits) -> Opened | None:
-    """Return the part to open, or None if the report is invalid."""
+def parse_opened(reported: Any, trace: Trace) -> Opened | None:
+    """Return the part to open, or None if the report is invalid for this trace."""
+    layers, heads = np.maximum(trace.encoder_self.shape[:2], trace.cross.shape[:2]).tolist()
     report = fields(
         reported, page=TARGETS, stack=("encoder", "decoder"), kind=("", *ATTENTION_KINDS),
-        layer=range(max(limits.layers)), head=range(max(limits.heads)),
+        layer=range(layers), head=range(heads),
     )  # fmt: skip
     return None if report is None else Opened(**report)
 
@@ -165,16 +149,6 @@ class Edited:
     never: Collection[int] = ()  # ids that cannot be taken
 
 
-def n_bytes(trace: Trace, config: ModelConfig) -> int:
-    """Return the size of a message with every token."""
-    s, t = len(trace.src_ids), len(trace.tgt_ids)
-    d_model, (e, d) = config.d_model, (len(trace.encoder_self), len(trace.cross))
-    maps = sum(trace.attention(kind).size for kind in ATTENTION_KINDS)
-    heads = 3 * d_model * (e * s + d * t) + d_model * d * (t + 2 * s)
-    stream = d_model * ((2 + 4 * e) * s + (2 + 6 * d) * t)
-    return 2 * (maps + heads + stream)
-
-
 def plan_component(
     whole: Whole, trace: Trace, config: ModelConfig, chosen: PlanChoice,
     edited: Edited | None = None,
@@ -184,17 +158,14 @@ def plan_component(
     A message that would be larger than `MOST_BYTES` has the chosen source token and row only.
     """
     edited = edited or Edited()
-    all_tokens = n_bytes(trace, config) <= MOST_BYTES
-    rows: dict[StackName, list[int] | None] = {
-        "encoder": None if all_tokens else [chosen.source],
-        "decoder": None if all_tokens else [chosen.row],
-    }
+    rows: dict[StackName, list[int] | None] = {"encoder": None, "decoder": None}
+    if sum(2 * values.size for _, values in arrays_of(whole, trace, rows)) > MOST_BYTES:
+        rows = {"encoder": [chosen.source], "decoder": [chosen.row]}
     arrays, body = [], []
     for name, values in arrays_of(whole, trace, rows):
         scales, packed = _packed(values)
         arrays.append([name, list(values.shape), scales])
         body.append(packed)
-    tops = zip(trace.top_tokens, trace.top_log_probs, trace.top_ids.tolist(), strict=True)
     header = {
         "label": f"The whole model, {len(trace.encoder_self)} encoder and "
         f"{len(trace.cross)} decoder layers",
@@ -205,7 +176,6 @@ def plan_component(
                 "depth": len(whole.stream.stack(name).hidden),
                 "blocks": ["ffn" if block == "feed_forward" else block
                            for block in whole.stream.stack(name).blocks],
-                "kinds": list(KINDS[name]),
                 "tokens": labels(whole.stream.stack(name).tokens, 18),
                 "rows": rows[name],
                 "neurons": whole.stream.stack(name).inner.shape[-1],
@@ -216,20 +186,15 @@ def plan_component(
         "predicted": labels(trace.predicted_tokens, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
-        "candidates": [
-            [[label, float(p), id] for label, p, id in
-             zip(labels(tokens, 14), np.exp(logs.astype(np.float64)).round(6), ids, strict=True)]
-            [:N_CANDIDATES]
-            for tokens, logs, ids in tops
-        ],
-        "lens": _lens(whole),
+        "candidates": alternatives(trace, N_CANDIDATES, limit=14),
+        "lens": cells_of(whole.lens, whole.lens_tokens, 14),
         "words": labels(whole.tokens, 14),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
                  for at in np.argwhere(whole.held[kind])],
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
-        "before": labels(edited.before, 18),
+        "changed": not_shared(edited.before, trace.predicted_tokens)[1] if edited.before else (),
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
@@ -240,24 +205,10 @@ def plan_component(
         "hues": {theme: categorical(max(trace.encoder_self.shape[1], trace.cross.shape[1]), theme)
                  for theme in THEMES},
     }  # fmt: skip
-    limits = Limits.of(trace)
     return Component(
         "plan", header, b"".join(body), choice=asdict(chosen),
-        parse=lambda reported: parse_choice(reported, limits),
+        parse=lambda reported: parse_choice(reported, trace),
     )  # fmt: skip
-
-
-def _lens(whole: Whole) -> list[list[list[Any]]]:
-    """Return [token, probability, rank of the prediction, its log-probability] by layer and row."""
-    lens = whole.lens
-    values = zip(
-        whole.lens_tokens, np.exp(lens.top_log_probs), lens.ranks, lens.log_probs, strict=True
-    )
-    return [
-        [[show_token(token, 14), round(float(p), 4), int(rank), finite(own)]
-         for token, p, rank, own in zip(*layer, strict=True)]
-        for layer in values
-    ]  # fmt: skip
 
 
 def arrays_of(
@@ -277,12 +228,9 @@ def arrays_of(
                 yield from ((f"{name}.{kind}", getattr(whole, name)[kind]) for name in "qkv")
                 if kind in whole.relative:
                     yield f"r.{kind}", whole.relative[kind]
-        steps = np.concatenate([of.entering[None], of.hidden.reshape(-1, *of.entering.shape)])
-        yield f"x.{stack}", steps[:, at]
+        yield f"x.{stack}", of.states[:, at]
         yield f"o.{stack}", of.outputs.reshape(-1, *of.entering.shape)[:, at]
         yield f"e.{stack}", whole.content[stack][None, at]
-        if whole.stream.pre_norm:
-            yield f"l.{stack}", of.leaving[None, at]
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]

@@ -1,6 +1,6 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { make, plain, setBox } from "../shared/index.js";
-import { percent, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { make, percent, plain, setBox } from "../shared/index.js";
+import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
@@ -32,7 +32,8 @@ export function fillCard(view) {
     formulaOf(view, text),
     factsOf(view, part),
   );
-  if (inside) view.card.append(legend(view));
+  const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
+  if (inside) view.card.append(make("p", "legend", Object.entries(names).map(([name, text]) => make("span", name, text))));
 }
 
 // What happens to the chosen token there, in a sentence.
@@ -53,12 +54,7 @@ function factsOf(view, { s, layer, block }) {
   });
   const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
   const pushes = words.length ? [" The network pushes ", make("b", "", plain(words[0][0])), ` (${words[0][1].toFixed(2)}).`] : [];
-  const guess = s ? header.lens[layer + 1][state.row] : null;
+  const guess = s ? header.lens[state.row][layer + 1] : null;
   const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${percent(guess[1])}.`] : [];
   return say("To ", token, ` it adds: ${shares.join(", ")} of the stream.`, pushes, after);
-}
-
-function legend(view) {
-  const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
-  return make("p", "legend", Object.entries(names).map(([part, name]) => make("span", part, name)));
 }

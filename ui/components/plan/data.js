@@ -1,4 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
+import { norm } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -31,10 +32,6 @@ export class Data {
     return rows ? rows.indexOf(token) : token;
   }
 
-  has(kind) {
-    return this.arrays.has(`q.${kind}`);
-  }
-
   heads(kind) {
     return this.arrays.get(`w.${kind}`).shape[1];
   }
@@ -57,7 +54,8 @@ export class Data {
     const causal = kind === "decoder_self" && !this.header.unmasked[layer];
     const output = new Float64Array(this.at(`v.${kind}`, layer, head, 0).length);
     weights.forEach((weight, j) => {
-      dots.push(dot(q, this.at(`k.${kind}`, layer, head, j)));
+      const key = this.at(`k.${kind}`, layer, head, j);
+      dots.push(q.reduce((sum, value, c) => sum + value * key[c], 0));
       scaled.push(dots[j] / Math.sqrt(q.length) + (relative ? relative[j] : 0));
       masked.push(causal && j > query);
       this.at(`v.${kind}`, layer, head, j).forEach((value, c) => (output[c] += weight * value));
@@ -70,15 +68,10 @@ export class Data {
     return this.header[list].some((item) => item.every((value, i) => value === place[i]));
   }
 
-  // A block's place among the stream's steps.
-  step(s, layer, block) {
-    const { blocks } = this.header.stacks[s];
-    return layer * blocks.length + blocks.indexOf(block);
-  }
-
   // The stream before and after a block, and what the block adds, with lengths: for one token.
   added(s, layer, block, token) {
-    const [{ name }, i, step] = [this.header.stacks[s], this.row(s, token), this.step(s, layer, block)];
+    const [{ name, blocks }, i] = [this.header.stacks[s], this.row(s, token)];
+    const step = layer * blocks.length + blocks.indexOf(block);
     const [before, output, after] = [
       this.at(`x.${name}`, step, i), this.at(`o.${name}`, step, i), this.at(`x.${name}`, step + 1, i),
     ];
@@ -101,12 +94,4 @@ export class Data {
     const heads = this.heads("cross");
     return { decoder_self: at, cross: heads + at, network: 2 * heads, neuron: 2 * heads + 1 + at }[name];
   }
-}
-
-function dot(one, other) {
-  return one.reduce((sum, value, i) => sum + value * other[i], 0);
-}
-
-export function norm(vector) {
-  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
 }

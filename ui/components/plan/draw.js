@@ -1,5 +1,5 @@
 // The canvas of the picture: the residual stream through every token, and attention as lines.
-import { rolesOf, sharp, themed } from "../shared/index.js";
+import { drawDisc, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
 
@@ -41,7 +41,7 @@ function drawColumns({ view, pen, look }, stack) {
     const end = first.out + (last.out - first.out) * way;
     line(pen, x, first.out, last.out, look.ink, 0.07, 1);
     if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.2) : 1);
-    if (way > 0 && way < 1) dot(pen, x, end, own || !s ? 4 : 3, look.residual, own ? 1 : 0.45);
+    if (way > 0 && way < 1) drawDisc(pen, x, end, own || !s ? 4 : 3, look.residual, own ? 1 : 0.45);
   }
   if (hidden) pen.clearRect(hidden.x, hidden.top, hidden.w, hidden.h);
 }
@@ -67,8 +67,8 @@ function drawBand(at, stack, band) {
     const added = view.data.added(s, band.layer, band.block.replace("_norm", ""), token);
     const x = stack.at(token);
     if (!added || x === null || passing(at, stack, band, token) <= 0) return;
-    dot(at.pen, x, mid, 3 + 7 * added.share, at.look.paper, 1);
-    dot(at.pen, x, mid, (view.lit === "adds" ? 5 : 2) + 7 * added.share, at.look.residual, 1);
+    drawDisc(at.pen, x, mid, 3 + 7 * added.share, at.look.paper, 1);
+    drawDisc(at.pen, x, mid, (view.lit === "adds" ? 5 : 2) + 7 * added.share, at.look.residual, 1);
   }
 }
 
@@ -111,12 +111,12 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   });
   pen.globalAlpha = 1;
   if (here && !band.unfolded) {
-    dot(pen, x, to, 3, look.q, 1);
+    drawDisc(pen, x, to, 3, look.q, 1);
     if (view.lit === "k" || view.lit === "v") {
       weights.forEach((_, j) => keys.at(j) !== null
-        && dot(pen, keys.at(j), kind === "cross" ? keys.output : from, 3.2, look[view.lit], 1));
+        && drawDisc(pen, keys.at(j), kind === "cross" ? keys.output : from, 3.2, look[view.lit], 1));
     }
-    if (view.lit === "q") dot(pen, x, to, 6, look.q, 1);
+    if (view.lit === "q") drawDisc(pen, x, to, 6, look.q, 1);
   }
 }
 
@@ -141,14 +141,5 @@ function line(pen, x, from, to, colour, alpha, width) {
   pen.moveTo(x, from);
   pen.lineTo(x, to);
   pen.stroke();
-  pen.globalAlpha = 1;
-}
-
-function dot(pen, x, y, radius, colour, alpha) {
-  pen.globalAlpha = alpha;
-  pen.fillStyle = colour;
-  pen.beginPath();
-  pen.arc(x, y, radius, 0, 2 * Math.PI);
-  pen.fill();
   pen.globalAlpha = 1;
 }

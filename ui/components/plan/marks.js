@@ -1,5 +1,5 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { fitted, make, plain, press, rove, setBox } from "../shared/index.js";
+import { fitted, make, percent, plain, press, rove, setBox } from "../shared/index.js";
 
 const LEAST = 16; // px of a band that can be hit
 
@@ -110,17 +110,13 @@ export function placeBands(view) {
     ];
   }
   function guessOf(at, layer) {
-    const [token, p] = at.header.lens[layer + 1][state.row];
+    const [token, p] = at.header.lens[state.row][layer + 1];
     return make("span", "size guess", `${plain(token)} ${percent(p)}`, { title: "The softmax after this layer" });
   }
 }
 
 export function tokenText(view, s) {
   return plain(view.header.stacks[s].tokens[tokenOf(view, s)]);
-}
-
-export function percent(share) {
-  return `${Math.round(100 * share)}%`;
 }
 
 // What a click on a band does: show a layer's blocks, or unfold a block, or fold it.

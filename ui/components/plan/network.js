@@ -1,10 +1,6 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
-import { make, plain, signed } from "../shared/index.js";
-import { norm } from "./data.js";
-import { percent } from "./marks.js";
+import { make, norm, percent, plain, signed } from "../shared/index.js";
 import { chosenToken, vectorRow } from "./unfold.js";
-
-const length = (values) => `length ${norm(values).toFixed(2)}`;
 
 // The neurons that fire most, and the words that they and the whole network push.
 export function drawNetwork(view, body, width) {
@@ -30,10 +26,7 @@ export function drawNetwork(view, body, width) {
     make("table", "list", { "data-part": "neurons" },
       make("thead", "", make("tr", "", heads.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows)),
     pushed(view, layer, token, s),
-    vectorRow(view, {
-      name: "adds", part: "adds", values: data.added(s, layer, "ffn", token).output, width,
-      note: length(data.added(s, layer, "ffn", token).output),
-    }),
+    vectorRow(view, { name: "adds", part: "adds", values: data.added(s, layer, "ffn", token).output, width }),
   );
 }
 
@@ -51,7 +44,7 @@ export function drawNorm(view, body, width) {
   const [token, block] = [chosenToken(view), focus.block.replace("_norm", "")];
   const added = data.added(focus.s, focus.layer, block, token);
   if (!added) return;
-  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18, note: length(values) });
+  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18 });
   body.append(row("x before", "before", added.before), row("+ block adds", "adds", added.output));
   if (header.pre) body.append(row("= x after", "residual", added.after));
   else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
@@ -67,7 +60,7 @@ export function drawEmbedding(view, body, width) {
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
   const position = sum.map((value, c) => value - own[c]);
-  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22, note: length(values) });
+  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22 });
   body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
 }
 
@@ -76,11 +69,9 @@ export function drawSoftmax(view, body) {
   const { header, state } = view;
   const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
     make("th", "", plain(token), { scope: "row" }), make("td", "", `${(100 * p).toFixed(2)}%`), make("td", "quiet", Math.log(p).toFixed(2))));
-  const layers = header.lens.map((rows, layer) => {
-    const [token, p, rank, own] = rows[state.row];
-    return make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${percent(p)}`),
-      make("td", "quiet", `${percent(Math.exp(own))}, rank ${rank.toLocaleString("en")}`));
-  }).reverse();
+  const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
+    make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${percent(p)}`),
+      make("td", "quiet", `${own}, rank ${rank.toLocaleString("en")}`))).reverse();
   const table = (names, rows, part) => make("table", "list", { "data-part": part },
     make("thead", "", make("tr", "", names.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows));
   body.append(make("div", "beside", table(["candidate", "probability", "log"], candidates, "candidates"),

@@ -34,36 +34,18 @@ function labelPlay(view) {
 // The translation, the word of this step, and the words that the last change made differ.
 export function writeLine(view) {
   const { header, state, film } = view;
-  const changed = header.before.length ? changes(header.before, header.predicted) : [];
+  const changed = (t) => header.changed.includes(t);
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
   const words = header.predicted.map((token, t) => {
     const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
-    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed[t] && "changed"];
+    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
     const word = make("span", look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
       dir: "auto",
-      onclick: () => stepTo(view, t), ...(changed[t] ? { title: "Changed by the last edit" } : {}),
+      onclick: () => stepTo(view, t), ...(changed(t) ? { title: "Changed by the last edit" } : {}),
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
   view.line.replaceChildren(...words.flat());
-}
-
-// Which tokens of a translation are not in the one before, by the longest common subsequence.
-function changes(before, after) {
-  const longest = Array.from({ length: before.length + 1 }, () => new Array(after.length + 1).fill(0));
-  for (let i = before.length - 1; i >= 0; i--) {
-    for (let j = after.length - 1; j >= 0; j--) {
-      longest[i][j] = before[i] === after[j] ? longest[i + 1][j + 1] + 1
-        : Math.max(longest[i + 1][j], longest[i][j + 1]);
-    }
-  }
-  const changed = new Array(after.length).fill(true);
-  for (let [i, j] = [0, 0]; i < before.length && j < after.length;) {
-    if (before[i] === after[j]) [changed[j], i, j] = [false, i + 1, j + 1];
-    else if (longest[i + 1][j] >= longest[i][j + 1]) i++;
-    else j++;
-  }
-  return changed;
 }
 
 export function stepTo(view, row) {

@@ -1,5 +1,5 @@
 // What is unfolded: a panel in the place of a block, with its numbers for the chosen token.
-import { drawMap, extend, make, plain, setBox, sharp, signedLevel, wordsOf } from "../shared/index.js";
+import { cellUnder, drawMap, extend, largest, make, norm, plain, setBox, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
@@ -18,12 +18,14 @@ export function placePanel(view) {
   setBox(view.panel, band.x, band.top, band.w, band.h);
   const { focus } = view;
   const { name } = view.header.stacks[focus.s];
+  const heads = focus.head === null ? "attention" : "head";
   const title = titleOf(view, focus);
   const into = focus.s ? `${tokenText(view, 1)} → ${plain(view.header.predicted[view.state.row])}` : tokenText(view, 0);
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const page = pageOf(focus);
+  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "translate" };
+  const page = pages[focus.block] ?? "";
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
@@ -46,33 +48,29 @@ export function placePanel(view) {
   }
 }
 
-function pageOf({ block, head }) {
-  if (["self", "cross"].includes(block)) return head === null ? "attention" : "head";
-  return { embedding: "positions", softmax: "translate", ffn: "", }[block] ?? "";
-}
-
 // Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
 export function cellsOf(view, values, rows, columns, width, height, part) {
   const canvas = make("canvas", "numbers", { "data-part": part, "aria-hidden": "true" });
   const pen = sharp(canvas, width, height);
-  const most = values.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const most = largest(values);
   const words = wordsOf(view.header.signed[view.look.theme]);
   drawMap(pen, rows, columns, [0, 0, width, height], (cell) => words[signedLevel(values[cell], most)],
     (cell) => Math.abs(values[cell]));
+  const [w, h] = [width / columns, height / rows];
+  const cells = { xs: startsOf(columns, w), ys: startsOf(rows, h), w, h };
   canvas.onpointermove = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const row = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
-    const column = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
+    const [row, column] = cellUnder(event, { canvas, cells }) ?? [];
+    if (column === undefined) return;
     canvas.title = `${rows > 1 ? `${row + 1}, ` : ""}${column + 1}: ${values[row * columns + column].toFixed(3)}`;
   };
   return canvas;
 }
 
 // A vector with its name and length, as a line of cells.
-export function vectorRow(view, { name, part, values, width, height = 10, note = "" }) {
+export function vectorRow(view, { name, part, values, width, height = 10 }) {
   const cells = cellsOf(view, values, 1, values.length, width - 150, height, part);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
-    make("span", "size", note));
+    make("span", "size", `length ${norm(values).toFixed(2)}`));
 }
 
 export function chosenToken(view) {

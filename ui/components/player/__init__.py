@@ -112,6 +112,8 @@ def player_component(
     bits = 16 if flat.size <= WIDE_LIMIT else 8
     kind = np.dtype("<u2") if bits == 16 else np.dtype("u1")
     full = 2**bits - 1
+    listed = trace.top_ids[:, :MOST_ALTERNATIVES].tolist()
+    taken = np.exp(trace.log_probs.astype(np.float64)).round(6).tolist()
     weights = np.rint(np.clip(flat, 0, 1) * np.float32(full)).astype(kind)
     header = {
         "shape": list(trace.cross.shape),
@@ -129,16 +131,11 @@ def player_component(
         "out": [*map(list, out)],
         "origin": origin,
         "gap": None if trace.forcing_gap is None else decimal(trace.forcing_gap),
-        "top": _alternatives(trace),
+        "top": alternatives(trace, MOST_ALTERNATIVES),
         "drawn": None if trace.n_allowed is None else trace.n_allowed.tolist(),
         "chosen": [
             {"rank": ids.index(chosen) if chosen in ids else -1, "probability": probability}
-            for chosen, ids, probability in zip(
-                trace.predicted_ids,
-                trace.top_ids[:, :MOST_ALTERNATIVES].tolist(),
-                np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
-                strict=True,
-            )
+            for chosen, ids, probability in zip(trace.predicted_ids, listed, taken, strict=True)
         ],
         "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
@@ -184,12 +181,16 @@ def _spans(groups: Groups) -> list[list[int]]:
     return [[group[0], group[-1] + 1] for group in groups]
 
 
-def _alternatives(trace: Trace) -> list[list[list[Any]]]:
-    """Return [token, probability, id, excluded by sampling] for the best tokens per step."""
-    ids = trace.top_ids[:, :MOST_ALTERNATIVES]
+def alternatives(trace: Trace, count: int, limit: int = 24) -> list[list[list[Any]]]:
+    """Return [token, probability, id, excluded by sampling] for the best tokens per step.
+
+    Args: limit: most characters of a token.
+    """
+    ids = trace.top_ids[:, :count]
     kept = np.ones_like(trace.top_ids, dtype=np.bool_) if trace.allowed is None else trace.allowed
     p = np.exp(trace.top_log_probs.astype(np.float64)).round(6)
     rows = zip(trace.top_tokens, p.tolist(), ids.tolist(), (~kept).tolist(), strict=True)
     return [
-        [[show_token(token), *rest] for token, *rest in zip(*row, strict=False)] for row in rows
+        [[show_token(token, limit), *rest] for token, *rest in zip(*row, strict=False)]
+        for row in rows
     ]

@@ -10,10 +10,6 @@ export const groupPart = {
     return all.filter((each) => each.message?.header.group === group);
   },
 
-  moveOthers() {
-    for (const each of this.members()) if (each !== this) each.follow(this);
-  },
-
   /** Follow another player, as far as this trace and model have its place. */
   follow(other) {
     if (other.timer === null) this.choice.follow(other.choice); // that one reports

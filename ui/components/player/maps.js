@@ -56,12 +56,6 @@ function summed(map, rows, columns, spans) {
   return sums;
 }
 
-export function rowOf(map, t, columns) {
-  return map.subarray(t * columns, (t + 1) * columns);
-}
-
 export function strongest(row) {
-  let best = 0;
-  for (let i = 1; i < row.length; i += 1) if (row[i] > row[best]) best = i;
-  return best;
+  return row.indexOf(Math.max(...row));
 }

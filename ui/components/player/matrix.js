@@ -1,6 +1,6 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
-import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, fitted, make, onPhone,
+import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, fitted, hatch, make, onPhone,
   pageTop, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
   "../shared/index.js";
 
@@ -113,7 +113,7 @@ export const matrixPart = {
     const wordAt = (at) => (this.exists(kind, Math.floor(at / n), at % n) ? this.words[weightLevel(map[at])] : 0);
     const shrunk = drawCells(pen, { ...block, wordAt, rankAt: (at) => map[at], smallest: Infinity });
     if (this.isOut(kind === "own" ? "decoder_self" : kind)) {
-      hatch(pen, xs[0], ys[0], w * n, h * ys.length, this.look.border);
+      hatch(pen, [[xs[0], ys[0], w * n, h * ys.length]], 9, { strokeStyle: this.look.border, lineWidth: 2 });
     }
     const frame = (y, height, colour, line) => {
       Object.assign(pen, { strokeStyle: colour, lineWidth: line });
@@ -178,19 +178,3 @@ export const matrixPart = {
     setBox(this.tip, Math.min(x, outer.width - w - 4), y);
   },
 };
-
-// Diagonal lines over a map that does not count.
-function hatch(pen, x, y, width, height, colour) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, width, height);
-  pen.clip();
-  pen.beginPath();
-  for (let from = x - height; from < x + width; from += 9) {
-    pen.moveTo(from, y + height);
-    pen.lineTo(from + height, y);
-  }
-  Object.assign(pen, { strokeStyle: colour, lineWidth: 2 });
-  pen.stroke();
-  pen.restore();
-}

@@ -1,11 +1,11 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
-import { drawScale, extend, lasting, make, plain, press, range, rowsInWords, shown, spokenList, syncChoice, themed,
+import { drawScale, extend, lasting, make, plain, press, range, rowOf, rowsInWords, shown, spokenList, syncChoice, themed,
   watch, wordsOf } from "../shared/index.js";
 import { lane, percent } from "./dom.js";
 import { groupPart } from "./group.js";
 import { lanesPart } from "./lanes.js";
-import { mapsOf, opened, rowOf, strongest } from "./maps.js";
+import { mapsOf, opened, strongest } from "./maps.js";
 import { matrixPart } from "./matrix.js";
 import { nextPart } from "./next.js";
 import { shiftPart } from "./shift.js";
@@ -155,7 +155,7 @@ class Player {
     this.beyond = false;
     this.draw();
     if (this.timer === null) this.choice.later(this.place(), REPORT_MS);
-    this.moveOthers();
+    for (const other of this.members()) if (other !== this) other.follow(this);
   }
 
   place() {

@@ -32,6 +32,33 @@ export function fitted(pen, text, width) {
   return `${letters.join("")}…`;
 }
 
+export function drawDisc(pen, x, y, radius, colour, alpha = 1) {
+  pen.globalAlpha = alpha;
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  pen.fill();
+  pen.globalAlpha = 1;
+}
+
+// Hatches boxes [left, top, width, height] of one height with diagonal lines, `every` px apart; `style` sets the pen.
+export function hatch(pen, boxes, every, style) {
+  pen.save();
+  pen.beginPath();
+  for (const box of boxes) pen.rect(...box);
+  pen.clip();
+  pen.beginPath();
+  for (const [left, top, width, height] of boxes) {
+    for (let x = Math.floor((left - height) / every) * every; x < left + width; x += every) {
+      pen.moveTo(x, top + height);
+      pen.lineTo(x + height, top);
+    }
+  }
+  Object.assign(pen, style);
+  pen.stroke();
+  pen.restore();
+}
+
 // Writes text that rises to the right at an angle and starts, or ends, at (x, y).
 export function drawSlanted(pen, text, x, y, angle = Math.PI / 3, align = "left") {
   pen.save();

@@ -1,5 +1,6 @@
 // The matrix behind every map: cells, counted row by row, that are painted, and read with the pointer or
 // arrow keys. Colours are pixel values (colours.js), 0 for none.
+import { drawDisc } from "./canvas.js";
 import { modified, setBox, stepped } from "./cells.js";
 import { canvasOfImage, cssOf, imageOf } from "./colours.js";
 import { range } from "./numbers.js";
@@ -79,11 +80,11 @@ export function drawCells(pen, { ys, xs, w, h = w, wordAt, rankAt, ink, finish, 
   const apart = w >= smallest;
   const shrunk = !apart && drawMap(pen, ys.length, columns, box, wordAt, rankAt);
   if (!apart && !ink) return shrunk;
-  const every = Math.max(1, Math.ceil(6 / w)); // of the dots
+  const [every, radius] = [Math.max(1, Math.ceil(6 / w)), Math.min(1.4, Math.max(0.5, w / 8))]; // of the dots
   for (let i = 0; i < ys.length; i++) {
     for (let j = 0; j < columns; j++) {
       const word = wordAt(i * columns + j);
-      if (!word && !(i % every) && !(j % every)) dot(pen, xs[j], ys[i], w, ink);
+      if (!word && !(i % every) && !(j % every)) drawDisc(pen, xs[j] + w / 2, ys[i] + w / 2, radius, ink, 0.25);
       if (!word || !apart) continue;
       const colour = (pen.fillStyle = cssOf(word));
       pen.fillRect(xs[j], ys[i], w - (w > 5), h - (h > 5));
@@ -91,15 +92,6 @@ export function drawCells(pen, { ys, xs, w, h = w, wordAt, rankAt, ink, finish, 
     }
   }
   return shrunk;
-}
-
-function dot(pen, x, y, side, ink) {
-  pen.globalAlpha = 0.25;
-  pen.fillStyle = ink;
-  pen.beginPath();
-  pen.arc(x + side / 2, y + side / 2, Math.min(1.4, Math.max(0.5, side / 8)), 0, 2 * Math.PI);
-  pen.fill();
-  pen.globalAlpha = 1;
 }
 
 // Starts of cells of `side` px, with `gap` px after every `group` of them.

@@ -8,6 +8,24 @@ export function range(n) {
   return Array.from({ length: n }, (_, i) => i);
 }
 
+export function percent(share) {
+  return `${Math.round(100 * share)}%`;
+}
+
+export function norm(vector) {
+  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+}
+
+// The largest size of a number.
+export function largest(values) {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+}
+
+// A row of a matrix, without a copy.
+export function rowOf(matrix, row, columns) {
+  return matrix.subarray(row * columns, (row + 1) * columns);
+}
+
 // A number with four digits; tiny ones in scientific notation.
 export function fourDigits(value) {
   const size = Math.abs(value);

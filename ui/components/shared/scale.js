@@ -7,12 +7,10 @@ export function buildScale(low, high, ...more) {
   return make("div", "scale", { "aria-hidden": "true" }, ...ends, ...more);
 }
 
-export function buildWeightScale() {
+// The scale of a map's weights, or of differences up to a limit.
+export function scaleOf({ ends, limit }) {
+  if (limit) return buildScale(`${ends[0]} \u2212${limit}`, `+${limit} ${ends[1]}`);
   return buildScale("0", "1", make("span", "unit reading"));
-}
-
-export function signedEnds({ ends: [low, high], limit }) {
-  return [`${low} \u2212${limit}`, `+${limit} ${high}`];
 }
 
 // Draws a scale; `reading` explains its colours (figures/palette.py).

@@ -1,4 +1,5 @@
 // Pictures in words: lists that are not seen and that screen readers reach.
+import { percent } from "./numbers.js";
 import { make, plain } from "./view.js";
 
 const MOST = 3; // cells of a row
@@ -13,7 +14,7 @@ export function spokenList(label) {
 // The rows of a map in words, each with its largest cells: "row 3 _es: it 98%, because 1%". `valueAt`
 // returns null where there is no cell.
 export function rowsInWords(rows, columns, valueAt, textOf) {
-  const write = textOf ?? ((weight) => `${Math.round(100 * weight)}%`);
+  const write = textOf ?? percent;
   const least = textOf ? 0 : 0.005; // less is 0%
   return rows.map((name, row) => {
     const best = [];

@@ -63,7 +63,6 @@ def stages_component(
         "unmasked": WORDS["unmasked"].get(stages.kind, ""),
         "query": show_token(names[0], 18),
         "keys": labels(stages.key_tokens, 18),
-        "key_title": names[1],
         "mask": stages.mask.astype(int).tolist(),
         "sizes": [len(stages.x_query), *stages.keys.shape, stages.values.shape[1]],
         "root": math.sqrt(len(stages.q)),

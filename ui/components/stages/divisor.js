@@ -3,11 +3,6 @@ import { make } from "../shared/index.js";
 
 const SNAP = 0.03; // of the slider's range: so near the model's own divisor, a drag stays on it
 
-// A stored divisor, null for the model's, within the slider's range.
-export function divisorOf({ root }, stored) {
-  return Number.isFinite(stored) ? Math.min(2 * root, Math.max(1, stored)) : root;
-}
-
 // What follows from dividing q · k by a number: {logits, weights, output, contribution}.
 export function weighed({ header, numbers }, divisor) {
   const [model, keys, , v] = header.sizes;

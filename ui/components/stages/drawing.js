@@ -1,6 +1,6 @@
 // Drawing primitives of the stages. Vectors are strips of cells on the diverging scale; everything
 // with one number per key uses the same columns, so that a key stays in place.
-import { drawMap, drawSlanted, fitted, plain, sharp, signedLevel, startsOf } from "../shared/index.js";
+import { drawMap, drawSlanted, fitted, hatch, largest, plain, sharp, signedLevel, startsOf, widestRow, widthsIn } from "../shared/index.js";
 
 const LONGEST_LABEL = 92; // px
 const WIDEST_COLUMN = 68; // px
@@ -74,7 +74,8 @@ export function labels(pen, at, y) {
   at.header.keys.forEach((token, j) => {
     const chosen = j === at.key;
     if (!chosen && (j % every !== 0 || Math.abs(j - at.key) < every)) return;
-    const text = clipped(pen, at, token);
+    pen.font = fontOf(at, 600);
+    const text = fitted(pen, plain(token), LONGEST_LABEL);
     pen.font = fontOf(at, chosen ? 600 : 400);
     pen.fillStyle = chosen ? at.look.accent : at.look.ink;
     drawSlanted(pen, text, at.left + (j + 0.5) * column + 3, y + 6, Math.PI / 3, "right");
@@ -82,15 +83,8 @@ export function labels(pen, at, y) {
 }
 
 export function labelHeight(at) {
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = fontOf(at, 600);
-  const widths = at.header.keys.map((token) => pen.measureText(clipped(pen, at, token)).width);
-  return Math.max(...widths) * Math.sin(Math.PI / 3) + at.look.size;
-}
-
-function clipped(pen, at, token) {
-  pen.font = fontOf(at, 600);
-  return fitted(pen, plain(token), LONGEST_LABEL);
+  const widest = widestRow(at.header.keys, widthsIn(fontOf(at, 600)));
+  return Math.min(LONGEST_LABEL, widest) * Math.sin(Math.PI / 3) + at.look.size;
 }
 
 // One bar for each key in each series, over a common axis from low to high.
@@ -130,28 +124,12 @@ export function keyBars(row, at, { series, low, high, ticks, masked, height = 10
       }
     }
   }
-  if (masked) hatch(pen, at, top, h);
+  if (masked) {
+    const boxes = at.header.mask.map((seen, j) => !seen && [at.left + j * column, top, column, h]).filter(Boolean);
+    hatch(pen, boxes, 7, { strokeStyle: at.look.ink, globalAlpha: 0.3 });
+  }
   labels(pen, at, top + h);
   addArea(row, "keys", [at.left, top, w, h], 1, at.count, true);
-}
-
-function hatch(pen, at, top, h) {
-  const { column } = columnsOf(at);
-  pen.save();
-  pen.beginPath();
-  at.header.mask.forEach((seen, j) => {
-    if (!seen) pen.rect(at.left + j * column, top, column, h);
-  });
-  pen.clip();
-  pen.strokeStyle = at.look.ink;
-  pen.globalAlpha = 0.3;
-  pen.beginPath();
-  for (let x = at.left - h; x < at.left + at.count * column; x += 7) {
-    pen.moveTo(x, top + h);
-    pen.lineTo(x + h, top);
-  }
-  pen.stroke();
-  pen.restore();
 }
 
 // An axis that includes 0 and all values.
@@ -161,12 +139,6 @@ export function range(values) {
   const room = high - low || 1;
   const far = (value) => Math.abs(value) > 0.15 * room;
   return { low, high, ticks: [0, ...[low, high].filter(far)] };
-}
-
-export function largest(values) {
-  let most = 0;
-  for (const value of values) most = Math.max(most, Math.abs(value));
-  return most;
 }
 
 export function short(value) {

@@ -1,8 +1,7 @@
 // The picture of every stage, drawn with the primitives of drawing.js.
-import { fourDigits, make, outlineCell, plain, touching } from "../shared/index.js";
+import { fourDigits, largest, make, norm, outlineCell, plain, rowOf, touching } from "../shared/index.js";
 import { divisorName, spreadOf, weighed } from "./divisor.js";
-import { addArea, canvasOf, columnsOf, keyBars, labelHeight, labels, largest, paintCells, put, range, short, strip }
-  from "./drawing.js";
+import { addArea, canvasOf, columnsOf, keyBars, labelHeight, labels, paintCells, put, range, short, strip } from "./drawing.js";
 
 // Draws one stage; sets `row.areas`, the hit areas, and `row.describe`, their descriptions.
 export function drawStage(row) {
@@ -34,13 +33,13 @@ const pens = {
     const [model, , k, v] = header.sizes;
     const line = 1.5 * at.look.size;
     const pen = canvasOf(row, at, 7.6 * line + 4);
-    const xKey = slice(numbers.xKeys, at.key, model);
+    const xKey = rowOf(numbers.xKeys, at.key, model);
     const vectors = {
       "x query": ["x", header.query, numbers.xQuery],
       q: ["q", header.query, numbers.q],
       "x key": ["x", header.keys[at.key], xKey],
-      k: ["k", header.keys[at.key], slice(numbers.keys, at.key, k)],
-      v: ["v", header.keys[at.key], slice(numbers.values, at.key, v)],
+      k: ["k", header.keys[at.key], rowOf(numbers.keys, at.key, k)],
+      v: ["v", header.keys[at.key], rowOf(numbers.values, at.key, v)],
     };
     let y = 2;
     for (const [name, [label, token, values]] of Object.entries(vectors)) {
@@ -64,7 +63,7 @@ const pens = {
   compare(row, at) {
     const { numbers, header } = at;
     const k = header.sizes[2];
-    const [q, key] = [numbers.q, slice(numbers.keys, at.key, k)];
+    const [q, key] = [numbers.q, rowOf(numbers.keys, at.key, k)];
     const products = q.map((value, c) => value * key[c]);
     const line = 1.5 * at.look.size;
     const h = 100;
@@ -233,12 +232,4 @@ function facts(table, at) {
 
 function signedBar(at) {
   return (value) => (value < 0 ? at.look.negative : at.look.positive);
-}
-
-function slice(matrix, row, columns) {
-  return matrix.subarray(row * columns, (row + 1) * columns);
-}
-
-function norm(values) {
-  return Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
 }

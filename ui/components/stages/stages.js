@@ -2,7 +2,7 @@
 // or moving the divisor redraws every stage here.
 import { alignParts, cellUnder, colourOf, extend, floatsOf, fourDigits, groupOf, make, modified, rolesOf, shown,
   spokenList, syncChoice, themed, watch, wordsOf } from "../shared/index.js";
-import { divisorOf, divisorSlider, weighed } from "./divisor.js";
+import { divisorSlider, weighed } from "./divisor.js";
 import { equations } from "./equations.js";
 import { drawStage, note } from "./pictures.js";
 
@@ -25,7 +25,6 @@ function component({ root, header, body }, host) {
     slider.show();
     spoken.write(header.keys.map((key, j) => `key ${j + 1} ${key}: q · k ${fourDigits(numbers.dots[j])}, after the division ` +
       `${fourDigits(view.used.logits[j])}, weight ${fourDigits(view.used.weights[j])}`));
-    root.querySelector(".check").textContent = check(view);
     if (header.group) alignParts(groupOf("stages", header.group, { root }), ".stage");
   };
   const choose = (next) => {
@@ -75,7 +74,8 @@ function read(header, body) {
 
 function clamped(header, choice) {
   const key = Number.isInteger(choice?.key) && choice.key < header.keys.length ? choice.key : 0;
-  return { key, divisor: divisorOf(header, choice?.divisor) };
+  const stored = choice?.divisor; // null for the model's
+  return { key, divisor: Number.isFinite(stored) ? Math.min(2 * header.root, Math.max(1, stored)) : header.root };
 }
 
 // The section of every stage. Returns: [{draw}].
@@ -103,7 +103,9 @@ function build(root, view) {
   });
   const label = `${header.label}. Left and right arrow keys choose the key.`;
   extend(root, { tabindex: 0, role: "group", "aria-label": label });
-  root.replaceChildren(make("div", "list", sections), make("p", "check"));
+  const size = header.difference === 0 ? "0" : header.difference.toExponential(1);
+  root.replaceChildren(make("div", "list", sections), make("p", "check",
+    `The weights of stage 6, with the division, differ from the recorded attention map by ${size} at most.`));
   return rows;
 }
 
@@ -141,11 +143,6 @@ function look(root, header) {
   const [negative, positive] = [colourOf(signed, 40), colourOf(signed, 215)];
   const roles = rolesOf(root, header, themes.theme);
   return { ...themes, negative, positive, roles, signed: wordsOf(signed) };
-}
-
-function check({ header }) {
-  const size = header.difference === 0 ? "0" : header.difference.toExponential(1);
-  return `The weights of stage 6, with the division, differ from the recorded attention map by ${size} at most.`;
 }
 
 export default (host) => shown(host, "stages", component);

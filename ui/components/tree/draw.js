@@ -3,7 +3,7 @@
 // A column is a decoding step and a row a rank, so each column is the beam at that step, best on
 // top. The rows of the beam are tall; below a line are the thin rows of dropped
 // candidates. Only the visible part is painted, so a long search costs no more than a short one.
-import { fitted, inkOn, plain, sharp, signed, themed } from "../shared/index.js";
+import { drawDisc, fitted, inkOn, plain, sharp, signed, themed } from "../shared/index.js";
 
 export const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
@@ -214,10 +214,7 @@ function paintMark(pen, view, box, name, colour, active) {
   if (view.header.single) return; // there is no other one to tell it from
   const r = Math.max(7, 8.5 * size.unit);
   const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
-  pen.fillStyle = colour;
-  pen.beginPath();
-  pen.arc(x, box.y - 1, r, 0, 2 * Math.PI);
-  pen.fill();
+  drawDisc(pen, x, box.y - 1, r, colour);
   pen.fillStyle = inkOn(colour);
   pen.font = `600 ${Math.max(11, 11 * size.unit)}px ${font}`;
   pen.textAlign = "center";

@@ -291,16 +291,12 @@ class TreeView {
 
   /** Show all steps: shorten the columns before the words become too small to read. */
   fit() {
-    const zoom = this.fitting();
+    const one = geometry(this.header, 1, this.type);
+    const all = extent(this.header, one, this.shown).width - one.gutter;
+    const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(1.2, zoom));
     else this.zoomTo(Math.max(0.12, zoom / narrow), narrow);
-  }
-
-  fitting() {
-    const one = geometry(this.header, 1, this.type);
-    const all = extent(this.header, one, this.shown).width - one.gutter;
-    return (this.view.clientWidth - one.gutter) / all;
   }
 
   zoomTo(zoom, narrow = 1) {
