@@ -98,7 +98,7 @@ def whole(view: View) -> None:
     if now is not None and now.tour.lecture:
         return
     if now is not None and now.tour.name == "training" and view.checkpoint:
-        draw_training(view, guide.scene_of(view), now.number)
+        draw_training(view, now)
     elif url_state.get(LESSONS) == "lecture":
         draw_lectures(view)
     else:

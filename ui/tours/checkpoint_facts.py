@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from figures.labels import count, decimal, in_words, plain
 from transformer.evaluation.records import text_name
 from transformer.trace import position_vectors
 from transformer.training.objective import learning_rate, smoothed_target
-from ui.tours.stops import Chosen, Scene, StopFacts, among, fact, numbers
-from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
+from ui.tours.stops import Chosen, Facts, Scene, StopFacts, among, fact, numbers
+from ui.tours.training_exhibits import training_exhibit
+from ui.tours.training_facts import PAPER_PART, TrainingFacts, how_long, training_facts, whose
 
 #: Notes before a question if the picture shows other positions than the checkpoint's.
 _NOTES = {
@@ -89,14 +91,36 @@ def beyond(scene: Scene) -> StopFacts:
     return StopFacts(*options, values, form="" if scene.trained else "unknown")
 
 
+def length_of(scene: Scene) -> int:
+    """Return the longer of the source and translation, in tokens."""
+    return max(len(scene.trace.src_tokens), len(scene.trace.predicted_tokens), 1)
+
+
+def training_fact(figure: str) -> Callable[[Callable[[TrainingFacts, int], StopFacts]], Facts]:
+    """Register facts of a training and the tokens of a sentence, with a figure as the answer."""
+
+    def register(function: Callable[[TrainingFacts, int], StopFacts]) -> Facts:
+        @wraps(function)
+        def of_scene(scene: Scene) -> StopFacts:
+            facts, length = training_facts(scene), length_of(scene)
+            found = function(facts, length)
+            if not figure:
+                return found
+            exhibit = training_exhibit(facts, "", "this model", figure, length)
+            return replace(found, pictures=exhibit.parts)
+
+        return fact(of_scene)
+
+    return register
+
+
 #: Age in updates of the gradient in the question about Adam.
 AGE = 50
 
 
-@fact
-def how_much(scene: Scene) -> StopFacts:
+@training_fact("")
+def how_much(facts: TrainingFacts, length: int) -> StopFacts:
     """The number of target tokens in training."""
-    facts = training_facts(scene)
     right = float(max(facts.target_tokens, 1))
     passes = "one pass" if facts.epochs == 1 else "passes"
     values = {
@@ -110,11 +134,10 @@ def how_much(scene: Scene) -> StopFacts:
     return StopFacts(*options, values, form="continued" if facts.continued else "")
 
 
-@fact
-def batch(scene: Scene) -> StopFacts:
+@training_fact("batch-by-length")
+def batch(facts: TrainingFacts, length: int) -> StopFacts:
     """The number of pairs in a batch, all as long as the one on the left."""
-    facts = training_facts(scene)
-    room, length = facts.recipe.batch_tokens, length_of(scene)
+    room = facts.recipe.batch_tokens
     right = max(room // length, 1)
     values = {
         "whose": "this model" if facts.own else "the paper’s base model",
@@ -127,15 +150,9 @@ def batch(scene: Scene) -> StopFacts:
     return StopFacts(*numbers(float(right), wrong, "{:,.0f}".format), values)
 
 
-def length_of(scene: Scene) -> int:
-    """Return the longer of the source and translation, in tokens."""
-    return max(len(scene.trace.src_tokens), len(scene.trace.predicted_tokens), 1)
-
-
-@fact
-def hours(scene: Scene) -> StopFacts:
+@training_fact("training-hours")
+def hours(facts: TrainingFacts, length: int) -> StopFacts:
     """Training time in hours; the paper's if unknown."""
-    facts = training_facts(scene)
     has_hours = facts.hours_in_all > 0
     parts, total = (
         (facts.parts, facts.hours_in_all) if has_hours else ((PAPER_PART,), PAPER_PART.hours)
@@ -148,10 +165,10 @@ def hours(scene: Scene) -> StopFacts:
     return StopFacts(*numbers(total, [total / 10, total * 10, total * 100], how_long), values)
 
 
-@fact
-def remembered(scene: Scene) -> StopFacts:
+@training_fact("adam-memory")
+def remembered(facts: TrainingFacts, length: int) -> StopFacts:
     """The weight of an old gradient in Adam's means."""
-    recipe = training_facts(scene).recipe
+    recipe = facts.recipe
     left, forgot = recipe.beta2**AGE, recipe.beta1**AGE
     values = {
         "beta1": recipe.beta1, "beta2": recipe.beta2, "age": AGE, "left": decimal(left, 2),
@@ -163,10 +180,9 @@ def remembered(scene: Scene) -> StopFacts:
     return StopFacts(*options, values)
 
 
-@fact
-def dropped(scene: Scene) -> StopFacts:
+@training_fact("dropout")
+def dropped(facts: TrainingFacts, length: int) -> StopFacts:
     """Mean number of one token's values set to 0 by dropout."""
-    facts = training_facts(scene)
     p, d_model = facts.dropout or 0.1, facts.d_model
     zeros = p * d_model
     values = {"p": p, "d_model": d_model, "zeros": zeros, "scale": 1 / (1 - p)}
@@ -175,10 +191,10 @@ def dropped(scene: Scene) -> StopFacts:
     return StopFacts(*numbers(zeros, wrong, "{:.0f}".format), values, form=form)
 
 
-@fact
-def averaged(scene: Scene) -> StopFacts:
+@training_fact("averaged-checkpoints")
+def averaged(facts: TrainingFacts, length: int) -> StopFacts:
     """BLEU by number of averaged epochs; the paper's number with fewer than two results."""
-    averages = training_facts(scene).averages[:6]
+    averages = facts.averages[:6]
     if len(averages) < 2:
         return StopFacts(("1", "5", "10", "20"), 1, form="paper")
     return _highest([count(n, "epoch") for n, _ in averages], [score for _, score in averages])
@@ -194,10 +210,9 @@ def _highest(labels: Sequence[str], scores: Sequence[float]) -> StopFacts:
     )
 
 
-@fact
-def peak(scene: Scene) -> StopFacts:
+@training_fact("learning-rate")
+def peak(facts: TrainingFacts, length: int) -> StopFacts:
     """The update with the highest learning rate."""
-    facts = training_facts(scene)
     right = float(min(max(facts.recipe.warmup, 1), facts.updates))
     top, end = (
         learning_rate(n, facts.recipe, facts.d_model, facts.updates)
@@ -214,10 +229,9 @@ def peak(scene: Scene) -> StopFacts:
     )
 
 
-@fact
-def smoothed(scene: Scene) -> StopFacts:
+@training_fact("label-smoothing")
+def smoothed(facts: TrainingFacts, length: int) -> StopFacts:
     """The right token's share of the smoothed target."""
-    facts = training_facts(scene)
     epsilon = facts.recipe.label_smoothing or 0.1
     right, other = smoothed_target(epsilon, facts.vocab_size)
     options = numbers(right, [1.0, epsilon, 0.5], lambda share: f"{100 * share:.4g}%")
@@ -230,10 +244,9 @@ def smoothed(scene: Scene) -> StopFacts:
     return StopFacts(*options, values, form="" if facts.recipe.label_smoothing else "without")
 
 
-@fact
-def greedy_or_beam(scene: Scene) -> StopFacts:
+@training_fact("bleu-by-setting")
+def greedy_or_beam(facts: TrainingFacts, length: int) -> StopFacts:
     """BLEU by decoding method; the paper's models with fewer than two scores."""
-    facts = training_facts(scene)
     if len({score for _, score in facts.tried}) < 2:
         return StopFacts(("base", "big"), 1, form="paper")
     tried = list(dict.fromkeys(facts.tried))[:6]

@@ -11,7 +11,7 @@ import streamlit as st
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import plain
-from figures.paper import HALL, PRESETS, to_pages, to_png
+from figures.paper import HALL, PRESETS, Preset, to_pages, to_png
 from transformer.types import Report
 from ui.core import url_state
 from ui.core.layout import current_theme
@@ -40,6 +40,11 @@ class Asked(NamedTuple):
         """Presses until the answer is there."""
         asks = bool(self.question.ask or self.question.because)
         return max(len(self.pictures) - 1, int(asks))
+
+    def picture(self, beat: int) -> Panel | Series | None:
+        """Return the picture at a beat; a single one is the answer."""
+        at = min(beat, self.beats) + len(self.pictures) - 1 - self.beats
+        return self.pictures[at] if at >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,10 @@ def draw_scene(here: TourStop, view: View) -> None:
         return
     st.session_state[guide.BEATS] = asked.beats
     beat, question = min(url_state.get(GUESS) or 0, asked.beats), asked.question
-    if asked.pictures:
-        alt = f"{stop.title} {asked.pictures[min(beat, len(asked.pictures) - 1)].title}"
-        picture.image(picture_at(here, view, asked, beat), alt=alt)
-    elif stop.facts:  # a tour's stop, whose page has the answer
+    if part := asked.picture(beat):
+        drawn = picture_at(here, view, part, beat, HALL[current_theme()])
+        picture.image(drawn, alt=f"{stop.title} {part.title}")
+    elif stop.facts and not asked.pictures:  # a tour's stop, whose page has the answer
         guide.show_subject(here, view, guide.scene_of(view))
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
@@ -100,13 +105,13 @@ def draw_scene(here: TourStop, view: View) -> None:
     st.session_state[_AHEAD] = True
 
 
-def picture_at(here: TourStop, view: View, asked: Asked, beat: int) -> bytes:
-    """Return a scene's picture at a beat as PNG, drawn once for all visitors."""
-    number, theme = min(beat, len(asked.pictures) - 1), current_theme()
-    shown = Exhibit("scene", "", "", (asked.pictures[number],))
+def picture_at(
+    here: TourStop, view: View, part: Panel | Series, beat: int, preset: Preset
+) -> bytes:
+    """Return a stop's picture at a beat as PNG, drawn once for all visitors."""
     return run(
-        ("scene", here.stop.facts, view.request, number, theme),
-        lambda report: to_png(shown, HALL[theme], lambda line: None),
+        ("scene", here.stop.facts, view.request, beat, preset),
+        lambda report: to_png(Exhibit("scene", "", "", (part,)), preset, lambda line: None),
     )
 
 
@@ -119,8 +124,8 @@ def _look_ahead(here: TourStop, view: View, asked: Asked, beat: int) -> None:
     with run_in_turn(), suppress(UnfitError):
         if beat > asked.beats and following:
             here, asked, beat = following, asked_in(following, view), 0
-        if asked.pictures:
-            picture_at(here, view, asked, beat)
+        if part := asked.picture(beat):
+            picture_at(here, view, part, beat, HALL[current_theme()])
 
 
 def draw_list(view: View, tour: Tour) -> None:

@@ -364,7 +364,7 @@ def test_figures_have_origins(
     assert dict(zip(scores["names"], scores["values"], strict=True)) == tried
     if says:
         rate = values["learning-rate"]
-        assert rate["rates"].max() == pytest.approx(2e-3, rel=0.02) and rate["updates"][-1] == 900
+        assert rate["values"].max() == pytest.approx(2e-3, rel=0.02) and rate["names"][-1] == 900
 
 
 def test_texts_of_a_tour_end_in_one_full_stop_and_hold_no_names_of_records(shipped: Scene) -> None:
