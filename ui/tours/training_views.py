@@ -13,8 +13,7 @@ from ui.core.layout import current_theme
 from ui.core.view import View
 from ui.export.download import download_button
 from ui.tours import guide, lecture
-from ui.tours.checkpoint_facts import length_of
-from ui.tours.training_exhibits import FIGURES, training_exhibit
+from ui.tours.training_exhibits import FIGURES, length_of, training_exhibit
 from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 
 
@@ -29,7 +28,7 @@ def draw_training(view: View, here: guide.TourStop) -> None:
     exhibit = training_exhibit(facts, view.checkpoint, view.title, figure, length)
     numbers = zip(*exhibit.arrays.values(), strict=True)
     alt = "; ".join(f"{name}: {value:.4g}" for name, value in numbers)
-    preset = replace(HALL[current_theme()], height=0)
+    preset = replace(HALL[current_theme()], height=0, text=16, small=15)
     picture = lecture.picture_at(here, view, exhibit.parts[0], 1, preset)
     st.image(picture, alt=f"{exhibit.title}. {alt}")
     st.caption(plain(exhibit.caption))
