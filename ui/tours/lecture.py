@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -51,8 +51,7 @@ class Asked(NamedTuple):
         return self.pictures[at] if at >= 0 else None
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """A lecture's pictures by scene, as PNG, and all scenes with notes as PDF."""
 
     pictures: dict[int, bytes]
