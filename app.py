@@ -1,7 +1,5 @@
 """Headlight: see an encoder-decoder Transformer think. Start with `streamlit run app.py`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

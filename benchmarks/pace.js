@@ -66,6 +66,13 @@
     memory: {}, took: null, seen,
     notice: () => setInterval(notice, 10),
     said: () => all(".grid .map")[0]?.getAttribute("aria-label") ?? "",
+    frames: () => Number(all(".plan .lines")[0]?.dataset.frames ?? 0),
+    // Milliseconds, and the frames that the picture of the whole model drew in them.
+    watched: async (time) => {
+      const [began, before] = [performance.now(), pace.frames()];
+      await new Promise((done) => setTimeout(done, time));
+      return [performance.now() - began, pace.frames() - before];
+    },
     remember: (name) => { pace.memory[name] = pace.said(); },
     age: () => {
       for (const svg of document.querySelectorAll("#vis svg")) svg.dataset.before = "yes";

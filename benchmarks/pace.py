@@ -12,6 +12,8 @@ layers of 8 heads.
 - moment: the same page, until the grid shows another moment of the model's training, loaded and
   translated before.
 - step: the player of Translate, one of 40 steps.
+- film: the picture of the whole model at 16 + 15 tokens while it plays, milliseconds for a frame
+  that it draws.
 - progress, stop: a model that never ends a sentence of 500 tokens; seconds from the first of the
   frame until the progress bar, and from a click on Stop until the page says so.
 - start: seconds for which the page stays blank on the first visit to a server that is still loading
@@ -211,6 +213,16 @@ def steps(bench: Bench) -> Iterator[Figure]:
     page.close()
 
 
+def film(bench: Bench) -> Iterator[Figure]:
+    source, target = (sentence_of(bench.tokenizer, n, at) for n, at in ((15, 0), (14, 5)))
+    query = f"sentence={quote(source)}&target={quote(target)}"
+    page = bench.open(f"{bench.app}/floor?{query}", "() => pace.frames() > 0")
+    page.get_by_role("button", name="Play", exact=True).click()
+    spent, drawn = page.evaluate("() => pace.watched(5000)")
+    yield Figure("film, one frame", spent / drawn, 33.0, "ms")
+    page.close()
+
+
 def long_work(bench: Bench) -> Iterator[Figure]:
     root = bench.save_model(
         "endless", endless=True, d_model=32, n_heads=1, d_ff=32, n_encoder_layers=2,
@@ -246,7 +258,7 @@ def first_visit(bench: Bench) -> Iterator[Figure]:
 
 
 PARTS = {
-    "attention": attention, "moment": moments, "step": steps, "progress": long_work,
+    "attention": attention, "moment": moments, "step": steps, "film": film, "progress": long_work,
     "start": first_visit,
 }  # fmt: skip
 

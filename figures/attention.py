@@ -4,8 +4,6 @@ Rows are queries (the tokens that attend), columns are keys (the tokens attended
 queries and S keys has shape [T, S] and is never transposed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

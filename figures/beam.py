@@ -1,7 +1,5 @@
 """Beam search curves: branch scores by step, and the effect of the length penalty."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

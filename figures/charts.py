@@ -4,8 +4,6 @@ Charts are built from channel objects: Altair takes a few milliseconds to look u
 ("x:Q", `alt.condition(...)`) in the Vega-Lite schema.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 

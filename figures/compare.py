@@ -5,8 +5,6 @@ colour. The scale ends at one of a few round numbers: similar pictures then most
 and small differences remain visible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from textwrap import indent

@@ -4,8 +4,6 @@
 page that opens offline. Text is data: tokens are exactly as the tokenizer returned them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Head roles: a table of every kind of attention, and a head's score against simple rules."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 

@@ -8,8 +8,6 @@ reverse the text direction, or hundreds of letters. `show_token` returns plain t
 `textContent` and canvas; `plotly_token` also escapes Plotly's formatting.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

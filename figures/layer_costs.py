@@ -1,7 +1,5 @@
 """Figures of table 1: layer costs by length, and signal paths through layers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

@@ -3,8 +3,6 @@
 Functions return Markdown, with tokens and translations as code spans to prevent formatting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 

@@ -14,8 +14,6 @@ protan, deutan and tritan vision, and have a contrast of at least 3:1 with the p
 values and the residual stream have one colour each in every picture, `ROLES`.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from itertools import cycle, islice

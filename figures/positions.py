@@ -4,8 +4,6 @@ As in the formula, the first token has pos 0. Values are in -1..1, on the diverg
 has the page colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Charts of the contribution of single model parts, and of the loss without them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import altair as alt

@@ -1,7 +1,5 @@
 """Labels of the residual stream's blocks."""
 
-from __future__ import annotations
-
 from transformer.trace.records import StackStream
 
 _BLOCKS = {"self": "self-attention", "cross": "cross-attention", "feed_forward": "feed-forward"}

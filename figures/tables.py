@@ -5,8 +5,6 @@ token that a spreadsheet would run as a formula, or that a reader would take for
 missing value even in quotes; `unguard` removes it.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

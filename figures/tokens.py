@@ -1,7 +1,5 @@
 """Token figures: embedding neighbours, piece lengths, and embeddings in a plane."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Training figures (section 5): learning rate, scores by update, and differences from the paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -103,7 +101,7 @@ def curves(
         color=alt.Color(
             "model:N", title=None,
             scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
-            legend=alt.Legend(orient="top") if len(names) > 1 else None,
+            legend=alt.Legend(orient="top", columns=5) if len(names) > 1 else None,
         ),
         strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),

@@ -10,8 +10,6 @@ figure of the app is a function of this module, see `figures`; downloaded progra
     headlight.attention(trace, kind="cross", layer=2, head=1).save("attention.pdf")
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from html import escape
@@ -44,7 +42,7 @@ def figures() -> Mapping[str, Callable[..., Exhibit]]:
         name: function
         for module in modules for name, function in getmembers(module, isfunction)
         if function.__module__ == module.__name__ and name[0] != "_" and "exhibit" not in name
-        and function.__annotations__.get("return") == "Exhibit"
+        and function.__annotations__.get("return") in (Exhibit, "Exhibit")
     }  # fmt: skip
 
 

@@ -3,8 +3,6 @@
 `python -m transformer show FILE.npz --html OUT.html` runs this module.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

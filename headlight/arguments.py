@@ -1,7 +1,5 @@
 """Checks of the arguments of figures: their types, and positions that the trace has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from math import isfinite

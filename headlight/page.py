@@ -1,7 +1,5 @@
 """A whole trace as one page: the player, and every kind of attention, layer and head in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem

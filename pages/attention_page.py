@@ -1,13 +1,10 @@
 """Attention: all heads, lines between tokens, or one matrix, by tokens or whole words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
-from transformer.trace.records import Trace
 from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
@@ -19,13 +16,12 @@ from ui.attention.choice import (
 )
 from ui.attention.editing import draw_effect, draw_hint, draw_texts
 from ui.attention.find import draw_find
-from ui.attention.maps import kind_text_of, kinds_of
+from ui.attention.maps import kinds_of
 from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.url_state import KIND
 from ui.core.view import Request, said_next
-from ui.core.widgets import choose_one, units_control
+from ui.core.widgets import units_control
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
@@ -33,14 +29,6 @@ from ui.work.desk import prepare
 from ui.work.results import Computation
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
-
-
-def draw_kinds(trace: Trace) -> None:
-    """Draw the control for the attention kind."""
-    kinds = kinds_of(trace)
-    long = "-attention" if len(kinds) > 1 else ""  # for three in one row of a phone
-    names = {kind: kind_text_of(trace, kind).name.removesuffix(long) for kind in kinds}
-    choose_one("Kind of attention", KIND, names)
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
@@ -67,8 +55,8 @@ def draw(side: Side) -> None:
             draw_hint(view, trace, choice.display)
     # With several kinds, the grid has tabs and switches between them in the browser.
     tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
-    if not tabs:
-        draw_kinds(trace)
+    if not tabs and choice.display != "matrix":
+        views.draw_kinds(trace)
     VIEWS[choice.display](view, choice, chosen_maps)
     if view.kind == "checkpoint":
         draw_texts(view, trace)

@@ -1,7 +1,5 @@
 """Beam search: the tree of hypotheses, and why the best one won."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from transformer.trace.records import Trace

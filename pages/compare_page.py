@@ -1,7 +1,5 @@
 """Compare: two checkpoints on one sentence, or two sentences through one checkpoint."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from transformer.measures.compare import SIMILARITY_RULE

@@ -1,7 +1,5 @@
 """Table 1: layer cost by length, path lengths, and the cost of this sentence's maps."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from ui.complexity.choice import VIEW, VIEWS

@@ -1,7 +1,5 @@
 """Family: one-stack models, and what changed since 2017."""
 
-from __future__ import annotations
-
 from ui.core import url_state
 from ui.core.view import View, current_entries
 from ui.family.choice import PART, ExpectsChoice, StacksChoice

@@ -1,7 +1,5 @@
 """Floor plan: figure 1 of the paper, alive: a sentence on its way through this checkpoint."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

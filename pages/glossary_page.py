@@ -1,7 +1,5 @@
 """Glossary: terms of the app and the paper, with links to pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Inside a head: one query through every stage of attention, with its numbers."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -56,8 +54,7 @@ def draw(side: Side) -> None:
     with st.container(key="after_hint"):
         st.markdown(
             f"The query {code(plain_token(query))} looks at the {keys}: **follow it from its "
-            "vector to what the head adds.** Choose a key to follow it instead. "
-            f":small[{word_start(trace.src_tokens or trace.tgt_tokens)}]"
+            "vector to what the head adds.** Choose a key to follow it instead."
         )
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         draw_kinds(st.container(width="content"), trace)
@@ -77,6 +74,7 @@ def draw(side: Side) -> None:
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
+    st.caption(word_start(trace.src_tokens or trace.tgt_tokens))
 
 
 PAGE = Page(

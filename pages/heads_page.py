@@ -29,8 +29,9 @@ def draw(view: View, opened: Opened) -> None:
         draw_choice(view, opened)
         st.space("stretch")
         views.offer(view, opened, tested)
-    views.draw_table(opened, role, measure, head)
-    views.draw_head(view, opened, tested, head)
+    about = views.draw_table(opened, role, measure, head)
+    views.draw_head(view, opened, tested, head)  # in sight of the cell that was chosen
+    st.caption(about)
     views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):
         views.draw_where(view, opened, head)

@@ -1,7 +1,5 @@
 """Models: available checkpoints, their quality, the one in use, and imports."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from figures.labels import plain

@@ -1,7 +1,5 @@
 """Parsing: the tree that a model writes, and its attention for each bracket."""
 
-from __future__ import annotations
-
 from transformer.evaluation.parsing import is_parser
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint

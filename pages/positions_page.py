@@ -1,7 +1,5 @@
 """Positions: how a model without recurrence represents token order (section 3.5)."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from transformer.config import ModelConfig, PositionLayout

@@ -1,7 +1,5 @@
 """Heads off: the effect of taking each part of the model out."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from ui.core.url_state import STEP
@@ -26,8 +24,8 @@ def whole(view: View) -> None:
     prepare(view, [NEEDS, *first_of_changes(view)])
     with st.container(key="after_hint"):
         st.markdown(
-            "Which parts does this translation need? The stronger the blue, the more it is needed. "
-            "**Choose a head, a word, a network or a layer to take it out.**"
+            "The stronger the blue, the more this translation needs the part. "
+            "**Choose a part to take it out.**"
         )
     if view.entry.ref.edits:
         original = get_trace(view.original)

@@ -1,7 +1,5 @@
 """Tokens: from a sentence to pieces, ids, vectors, and vectors with positions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Tours and lectures: lessons on the paper, with questions to answer before seeing the picture."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from transformer.errors import InputError
@@ -54,7 +52,7 @@ def draw_lectures(view: View) -> None:
     """Draw all lectures, and the form for a lecture of one's own."""
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
-        "from the model on the left. Arrows, space or a remote go on, B blanks the screen, Esc "
+        "from the model beside it. Arrows, space or a remote go on, B blanks the screen, Esc "
         "leaves. Choose model and sentence first; both stay."
     )
     for tour in guide.LECTURES.values():

@@ -1,7 +1,5 @@
 """Training: a toy task to watch, real runs from their folders, and table 3."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from figures.labels import plain

@@ -1,7 +1,5 @@
 """Translate: step through decoding and watch where the model looks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

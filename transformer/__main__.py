@@ -1,7 +1,5 @@
 """The command line: `python -m transformer COMMAND`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Scaled dot-product and multi-head attention (section 3.2)."""
 
-from __future__ import annotations
-
 import math
 
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Devices: "auto", "cpu" and "cuda"."""
 
-from __future__ import annotations
-
 import torch
 
 from transformer.errors import InputError

@@ -1,7 +1,5 @@
 """Errors that callers handle; their messages have one line."""
 
-from __future__ import annotations
-
 #: Maximum length of a message in characters; longer messages lose their middle.
 _LONGEST = 600
 

@@ -34,7 +34,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.sites import BLOCKS, Block, Name, Site, Stack, Wanted, check_sites, matching, sites
-from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind
+from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind, literals
 
 __all__ = [
     "BLOCKS", "Block", "Chain", "Complete", "HeadGates", "Hook", "Hooks", "Name", "Record",
@@ -191,6 +191,7 @@ class Record(Hooks):
         """Return the latest value. Raises `KeyError` for an unvisited site."""
         return self.values[site][-1]
 
+    @literals
     def layers(self, kind: AttentionKind, name: Name = "weights") -> Tensor:
         """Stack one attention kind's latest values over layers: [L, ...]."""
         matches = (site for site in self.values if site.kind == kind and site.name == name)
@@ -280,6 +281,7 @@ class HeadGates(Hooks):
             tables[kind][layer, head] = factor
         return cls(**{kind: tables[kind] for kind, _, _ in factors})
 
+    @literals
     def of_layer(self, kind: AttentionKind, layer: int) -> Tensor | None:
         """Return one attention block's factors, [H] or [B, H], or None for all ones."""
         table: Tensor | None = getattr(self, kind)

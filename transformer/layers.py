@@ -1,7 +1,5 @@
 """Encoder and decoder layers, as in figure 1 (sections 3.1, 3.3 and 5.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch.nn.functional as F

@@ -15,7 +15,7 @@ from transformer.kernels import Dropout, in_stream, lookup, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.positions import RelativePositions, make_positions
 from transformer.steps import KVCache
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, literals
 
 #: Initial gains of matrices inside the residual branches, by name; 1 for all others.
 GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
@@ -88,6 +88,7 @@ class Transformer(nn.Module):
         """States before the last projection: [B, S] and [B, T] to [B, T, d_model]."""
         return self.decode(tgt_in, self.encode(src, hooks=hooks), hooks=hooks).hidden
 
+    @literals
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """Return the attention block for one kind of maps in a layer."""
         stack = self.encoder if kind == "encoder_self" else self.decoder
@@ -151,6 +152,7 @@ class Transformer(nn.Module):
         output: Tensor = self.generator(hidden)
         return output
 
+    @literals
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
         """Return relative positions, to be added to logits: [1, H, queries, keys].
 

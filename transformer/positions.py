@@ -1,7 +1,5 @@
 """Positional encodings (section 3.5)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.types import AttentionKind, checked_kind
+from transformer.types import AttentionKind, literals
 
 Stack = Literal["encoder", "decoder"]
 Block = Literal["embedding", "self", "cross", "feed_forward", "final"]
@@ -58,9 +58,10 @@ class Site(NamedTuple):
     name: Name
 
     @classmethod
+    @literals
     def of(cls, kind: AttentionKind, layer: int, name: Name) -> Site:
         """Return a site of the attention block for one kind of maps."""
-        stack: Stack = "encoder" if checked_kind(kind) == "encoder_self" else "decoder"
+        stack: Stack = "encoder" if kind == "encoder_self" else "decoder"
         return cls(stack, layer, "cross" if kind == "cross" else "self", name)
 
     @property
@@ -91,14 +92,12 @@ def sites(config: ModelConfig) -> tuple[Site, ...]:
 Wanted = Collection[Site] | Callable[[Site], bool]
 
 
+@literals
 def matching(
     *, stack: Stack | None = None, layer: int | None = None, block: Block | None = None,
     name: Name | None = None,
 ) -> Callable[[Site], bool]:  # fmt: skip
     """Return a test for sites with these fields. Raises `InputError` for unknown values."""
-    for value, kind in ((stack, Stack), (block, Block), (name, Name)):
-        if value is not None and value not in get_args(kind):
-            raise InputError(f"{value!r} is not one of: {', '.join(get_args(kind))}")
     fields = {"stack": stack, "layer": layer, "block": block, "name": name}
     fields = {field: value for field, value in fields.items() if value is not None}
     return lambda site: all(getattr(site, field) == value for field, value in fields.items())

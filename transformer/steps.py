@@ -1,7 +1,5 @@
 """Step-by-step decoding: the key-value cache, and the step function that a search calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

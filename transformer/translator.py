@@ -40,7 +40,7 @@ from transformer.trace.records import Pair, Stream, Trace
 from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import symbols_of
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, literals
 
 
 class Translator:
@@ -166,6 +166,7 @@ class Translator:
         """Pack the weights again after a write that PyTorch does not track."""
         self._batches.executions.repack()
 
+    @literals
     def lacks(self, ability: Ability) -> str | None:
         """Return None: a translator has every ability of `transformer.trace.tracer`."""
         return None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, wraps
 from inspect import signature
-from typing import Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+from transformer.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,23 +33,31 @@ def checked_kind(kind: AttentionKind) -> AttentionKind:
 
 
 def literals(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse values that an argument's `Literal` type does not have, by `ValueError`."""
+    """Refuse values that an argument's `Literal` type does not have, by `InputError`."""
     names = signature(function)
 
     @cache
-    def choices() -> dict[str, tuple[str, ...]]:
+    def choices() -> list[tuple[str, tuple[str, ...], tuple[type, ...]]]:
         hints = get_type_hints(function).items()
-        return {name: get_args(hint) for name, hint in hints if get_origin(hint) is Literal}
+        return [(name, *named_values(hint)) for name, hint in hints if named_values(hint)[0]]
 
     @wraps(function)
     def checked(*args: P.args, **options: P.kwargs) -> R:
         arguments = names.bind(*args, **options).arguments
-        for name, allowed in choices().items():
-            if arguments.get(name, allowed[0]) not in allowed:
-                raise ValueError(f"{name} {arguments[name]!r} is not one of {', '.join(allowed)}")
+        for name, allowed, others in choices():
+            value = arguments.get(name, allowed[0])
+            if value not in allowed and not isinstance(value, others):
+                raise InputError(f"{name} {value!r} is not one of {', '.join(allowed)}")
         return function(*args, **options)
 
     return checked
+
+
+def named_values(hint: Any) -> tuple[tuple[str, ...], tuple[type, ...]]:
+    """Return the names that a type such as `Literal["never"] | bool` has, and its other types."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    names = (name for kind in kinds if get_origin(kind) is Literal for name in get_args(kind))
+    return tuple(names), tuple(kind for kind in kinds if isinstance(kind, type))
 
 
 def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, int]]:

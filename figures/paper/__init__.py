@@ -4,8 +4,6 @@ matplotlib is imported with the first figure. It is not thread-safe, so figures 
 time.
 """
 
-from __future__ import annotations
-
 import io
 import threading
 import warnings

@@ -1,7 +1,5 @@
 """Sizes of downloaded figures: width, height and type."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from figures.palette import CHROME, THEMES, Chrome, Theme

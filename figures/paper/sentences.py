@@ -1,7 +1,5 @@
 """Sentences as large as fits, with light from one word on the words of the first sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.patches import FancyBboxPatch, Polygon
 

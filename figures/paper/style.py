@@ -1,7 +1,5 @@
 """Fonts and colours of figures on paper, text widths, and pages measured in points."""
 
-from __future__ import annotations
-
 import logging
 import re
 import warnings

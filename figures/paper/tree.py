@@ -5,8 +5,6 @@ that is too tall for a page omits its numbers. matplotlib draws no trees: boxes 
 here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Take README's picture, docs/translate.png: python -m tests.browser.pictures."""
+"""Take README's picture, docs/whole-model.png: python -m tests.browser.pictures."""
 
 import ast
 import hashlib
@@ -14,14 +14,14 @@ from ui.components.files import script, style
 from ui.core.examples import examples_for
 from ui.frame.page import DOORS, entries_of
 
-PICTURE = ROOT / "docs/translate.png"
+PICTURE = ROOT / "docs/whole-model.png"
 CHECKPOINT = "everyday-en-de"
 
 #: Most bytes of README's picture.
 LARGEST = 300_000
 
-#: What a picture of Translate shows, besides its place in the menu and the player.
-_SHOWN = ("app.py", "pages/translate_page.py", "ui/platform/style.css", ".streamlit/config.toml")
+#: What the picture shows, besides its place in the menu and the plan.
+_SHOWN = ("app.py", "pages/floor_page.py", "ui/platform/style.css", ".streamlit/config.toml")
 
 #: The PNG's text chunk that holds the fingerprint.
 _CHUNK = "headlight"
@@ -29,8 +29,8 @@ _CHUNK = "headlight"
 
 def fingerprint() -> str:
     """Return a hash of the code behind README's picture, ignoring comments and docstrings."""
-    menu = repr((DOORS, [*entries_of("Translate")]))
-    parts = [menu, script("player"), style("player")]
+    menu = repr((DOORS, [*entries_of("The whole model")]))
+    parts = [menu, script("plan"), style("plan")]
     for name in _SHOWN:
         text = (ROOT / name).read_text("utf-8")
         parts.append(_code(text) if name.endswith(".py") else text)
@@ -52,7 +52,7 @@ def _code(text: str) -> str:
 
 
 def take_picture() -> None:
-    """Write README's picture: Translate with its first example, in the light theme."""
+    """Write README's picture: the whole model on its first example, in the light theme."""
     from playwright.sync_api import sync_playwright
 
     from tests.browser.chromium import FLAGS, find_or_install
@@ -66,8 +66,8 @@ def take_picture() -> None:
     ):
         chromium = playwright.chromium.launch(executable_path=find_or_install(), args=list(FLAGS))
         page = chromium.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
-        page.goto(f"{address}/?opening=0&checkpoint={CHECKPOINT}&sentence={sentence}")
-        page.wait_for_selector(".player canvas.matrix", timeout=120_000)
+        page.goto(f"{address}/floor?checkpoint={CHECKPOINT}&sentence={sentence}")
+        page.wait_for_selector(".plan svg, .plan canvas", timeout=120_000)
         page.wait_for_timeout(3_000)  # fonts, and the first step's transition
         shot = Image.open(io.BytesIO(page.screenshot()))
         chromium.close()

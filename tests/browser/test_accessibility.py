@@ -1,13 +1,13 @@
 """Every page and view, as its declaration lists them, for readers of screens and users of keys."""
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from figures.labels import plain_token, query_labels
+from tests.browser.test_console import AXE
 from tests.browser.waiting import SENTENCE, OpenPage, eventually, until_settled
 from tests.soaking import LONG
 from transformer.trace.records import Trace
@@ -20,8 +20,6 @@ QUERY = {"checkpoint": "everyday-en-de", "beam": "2", "opening": "0",
          "sentence": "She was reading a book when I came home."}  # fmt: skip
 MODELS = {"parsing": "parsing-gum"}  # of pages that need another
 
-#: Deque's checker of what readers with a screen reader or a keyboard alone meet.
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 FINDINGS = """async () => {
     const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations.flatMap(({ id, nodes }) =>

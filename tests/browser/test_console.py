@@ -229,3 +229,42 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     page.close()
     # A page that is left takes its unfinished requests with it.
     assert not [each for each in wrong if "ERR_ABORTED" not in each]
+
+
+#: Where the first picture of a page begins, with its labels, in px from the top.
+PICTURE = """() => {
+    const all = (root) => [...root.querySelectorAll("*")]
+        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
+    const main = document.querySelector("[data-testid=stMain]");
+    const kinds = ".grid .table, .lens .plot, canvas.strokes, .stages canvas, svg.marks";
+    const tops = all(main).filter((each) => each.matches(kinds) && each.checkVisibility())
+        .map((each) => each.getBoundingClientRect()).filter(({ height }) => height > 10)
+        .map(({ top }) => Math.round(top + main.scrollTop));
+    return tops.length ? Math.min(...tops) : null;
+}"""
+
+#: Text that its box cuts off sideways.
+CUT = """() => {
+    const boxes = "[data-testid=stMain] :is([data-baseweb=select] *, p, button)";
+    return [...document.querySelectorAll(boxes)].filter((each) => each.checkVisibility()
+        && getComputedStyle(each).overflowX !== "visible" && each.clientWidth > 2
+        && each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent.slice(0, 60));
+}"""
+
+
+def test_the_picture_comes_first_and_nothing_is_cut(app: str, window: BrowserContext) -> None:
+    page, wrong = window.new_page(), []
+    for view in (
+        "attention?display=grid", "attention?display=heads&units=words",
+        "attention?display=matrix", "head?kind=cross", "heads?role=roles", "removals?step=2",
+    ):  # fmt: skip
+        page.goto(f"{app}/{view}&{QUERY}")
+        for width, height in ((1280, 720), (390, 844), (768, 1024), (1024, 768), (1920, 1080)):
+            page.set_viewport_size({"width": width, "height": height})
+            settled(page)
+            top, cut = page.evaluate(PICTURE), page.evaluate(CUT)
+            if top is None or top >= {1280: 220, 390: 300}.get(width, height / 2):
+                wrong.append(f"{view}, {width} px: the picture begins at {top}")
+            wrong += [f"{view}, {width} px, cut: {text}" for text in cut]
+    page.close()
+    assert not wrong

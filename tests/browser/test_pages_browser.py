@@ -441,3 +441,11 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_anew: OpenPage, ad
     right.click(position={"x": x, "y": y})
     until_the_url_says(page, node_b=name)
     expect(page.get_by_text(f"B · step {name.split('.')[0]}:")).to_be_visible()
+
+
+def test_columns_of_models_stand_below_each_other(open_page: OpenPage, app: str) -> None:
+    page = open_page(f"{app}/models?checkpoint=everyday-en-de", anew=True)
+    columns = page.locator("[class*=st-key-model_row_] [data-testid=stColumn]")
+    expect(columns.nth(29)).to_be_attached()
+    lefts = columns.evaluate_all("all => all.map((each) => each.getBoundingClientRect().left)")
+    assert len({round(left) for left in lefts}) == 3  # "In use" is wider than "Use"

@@ -111,12 +111,12 @@ def test_a_chart_fills_the_window_and_ends_inside_it(app: str, page: Page) -> No
         assert box is not None and 0.65 < box["height"] / height < 0.95
 
 
-#: Where the pictures and sentences of the page are.
+#: Where the pictures of the page are; sentences stand below them.
 PLACES = """() => {
     const all = (root) => [...root.querySelectorAll("*")]
         .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
     return all(document.querySelector("main"))
-        .filter((each) => each.matches(".player, .grid, .lens, .strip, canvas"))
+        .filter((each) => each.matches(".player, .grid, .lens, canvas"))
         .map((each) => Object.values(each.getBoundingClientRect().toJSON()).map(Math.round).join())
         .slice(0, %d);
 }"""

@@ -25,6 +25,10 @@ TRANSLATE = """() => {
     return found.length;
 }"""
 
+#: The number of bold numbers that may be translated.
+NUMBERS = """() => [...document.querySelectorAll("strong")].filter((bold) =>
+    /^[−\\d.,% ]+$/.test(bold.textContent) && !bold.closest("[translate=no]")).length"""
+
 #: The visible text. Icons of the frame appear under the pointer.
 SHOWN = """() => [...document.querySelectorAll("section, [data-testid=stMain], header")]
     .map((each) => each.innerText.replace(/^keyboard_\\w+$/gm, "").trim())"""
@@ -48,6 +52,7 @@ def test_no_page_keeps_old_text_after_a_translation(address: str, window: Browse
         if spec is not all_pages()[0]:
             follow(page, f"{address}/{spec.path}?{urlsplit(page.url).query}")
         until_settled(page)
+        assert page.evaluate(NUMBERS) == 0
         assert page.evaluate(TRANSLATE)
         if (box := page.locator(".st-key-sentence_box textarea")).count():
             box.fill(SENTENCES[number % 2])

@@ -95,11 +95,12 @@ def test_heads_are_found_by_where_they_look_and_open(open_page: RunApp, trace: T
     (part, layer, head), share = max(all_of_them.items(), key=lambda each: each[1])
     found = [button for button in app.button if str(button.key).startswith("find_")]
     assert len(found) == 10
-    assert found[0].label == f"**{share:.2f}** · {part} {layer + 1}.{head + 1}"
+    where = f"layer {layer + 1}, head {head + 1}"
+    assert found[0].label == f"{part} {where} puts **{share:.0%}** there"
     app.selectbox(key="find_widget").set_value("next").run()
     assert app.query_params["find"] == "next"
     best = next(button for button in app.button if str(button.key).startswith("find_"))
-    layer, head = best.label.split(" ")[-1].split(".")
+    layer, head = re.findall(r"\d+", best.label)[:2]
     best.click().run()
     assert name(app) == f"**Layer {layer}, head {head}**"
     assert app.query_params["kind"] == "encoder_self"
@@ -120,7 +121,7 @@ def test_a_measure_from_outside_is_in_the_list_the_table_and_the_files(
     values = 2 * trace.cross.max(-1).mean(-1)
     layer, head = divmod(int(values.argmax()), values.shape[1])
     found = [button for button in app.button if str(button.key).startswith("find_")]
-    assert found[0].label == f"**{values.max():.2f}** · {layer + 1}.{head + 1}"
+    assert found[0].label == f"Layer {layer + 1}, head {head + 1} has **{values.max():.2f}**"
     (charts, files) = (app.main.get("vega_lite_chart"), app.main.get("download_button"))
     assert len(charts) == 1 and len(files) == 14
     assert "*peak* (your measure)" in app.selectbox(key="find_widget").options
@@ -147,7 +148,7 @@ def test_a_chosen_token_is_found_from_a_chosen_token(open_page: RunApp, trace: T
     app = open_page(kind="cross", display="heads", find="pair", queries="4", keys="2")
     best = divmod(int(trace.cross[:, :, 3, 1].argmax()), trace.cross.shape[1])
     found = next(button for button in app.button if str(button.key).startswith("find_"))
-    assert found.label.endswith(f" {best[0] + 1}.{best[1] + 1}")
+    assert found.label.startswith(f"Layer {best[0] + 1}, head {best[1] + 1} puts")
     found.click().run()
     assert app.query_params["heads"] == f"{best[0] + 1}.{best[1] + 1}"
     key = app.selectbox(key="find_key_box")

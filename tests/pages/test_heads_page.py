@@ -340,7 +340,7 @@ def test_attention_bears_the_tags_and_finds_heads_by_role(
     found = [each for head in made.heads if (each := made.finding(role, head))]
     best = max(found, key=lambda each: (each.named, each.choice)).head
     button = next(each for each in app.button if str(each.key).startswith("find_"))
-    assert button.label.endswith(f"Encoder {best.layer + 1}.{best.head + 1}")
+    assert button.label.startswith(f"Encoder layer {best.layer + 1}, head {best.head + 1} **")
     button.click().run()
     assert (app.query_params["layer"], app.query_params["head"]) == (
         str(best.layer + 1), str(best.head + 1),

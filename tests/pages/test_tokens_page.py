@@ -53,8 +53,8 @@ def test_the_story_is_whole_for_each(open_page: RunApp, checkpoint: str) -> None
 
 def test_another_cut_is_translated(open_page: RunApp) -> None:
     text = said(open_page(cut="3"))
-    assert "From split 1: **" in text
-    assert "From split 3: **" in text
+    assert "From split 1: `" in text
+    assert "From split 3: `" in text
     text = said(open_page(cut="1"))
     assert "From split 1" not in text
     text = said(open_page(cut="3", tokens_of="translation"))

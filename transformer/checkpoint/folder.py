@@ -12,8 +12,6 @@ Checkpoints are untrusted. Weights are read as numbers, never as code, and every
 with the config before memory is allocated. Errors are one line naming the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -8,8 +8,6 @@
 `python -m transformer means` writes the file.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

@@ -17,8 +17,6 @@ changes beyond 127 steps continue in the next. Older files lack `about` and `far
 names a snapshot wherever a checkpoint's path is expected, see `transformer.checkpoint.reference`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

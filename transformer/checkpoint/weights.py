@@ -5,8 +5,6 @@ and types are compared with the config before memory is allocated. No file is ma
 changes during a read is refused like a damaged file.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

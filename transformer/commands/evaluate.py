@@ -1,7 +1,5 @@
 """Commands that measure models: scores, typed sentences, alignment, published figures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

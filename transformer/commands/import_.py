@@ -1,7 +1,5 @@
 """`import`: convert another library's model into a checkpoint."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`info`: describe checkpoints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any

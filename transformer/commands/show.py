@@ -3,8 +3,6 @@
 Both are separate programs that the command line starts; nothing here imports them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

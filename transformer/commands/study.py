@@ -1,7 +1,5 @@
 """`study`: measure over a corpus what a model's heads do."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands that inspect one text: `trace` records its maps, `complete` continues it."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

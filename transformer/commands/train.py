@@ -1,7 +1,5 @@
 """Commands for training: `train`, and `data` to fetch the text."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -22,8 +22,6 @@ place selects all of its layers or heads:
 The order of edits does not matter. `off` and `scale` apply after `mean`, `uniform` and `cut`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

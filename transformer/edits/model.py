@@ -5,8 +5,6 @@ zeroes rows of W_V), which the fast execution can run. Otherwise a module below 
 weights of another; only the reference execution runs it.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

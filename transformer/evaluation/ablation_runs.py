@@ -1,7 +1,5 @@
 """Train and score the runs of table 3; each has a folder and can be resumed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

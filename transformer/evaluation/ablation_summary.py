@@ -1,7 +1,5 @@
 """Table 3 from this project's runs: means, spread over seeds, and the paper's directions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

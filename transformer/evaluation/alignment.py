@@ -4,8 +4,6 @@ RWTH Aachen published the gold links for tokenised German and English sentences 
 Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial

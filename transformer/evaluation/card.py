@@ -1,7 +1,5 @@
 """Model cards: one form, with the sentences and figures of each kind of model."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

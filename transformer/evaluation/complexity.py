@@ -1,7 +1,5 @@
 """Time and memory of the layers of table 1, measured in one process."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import math

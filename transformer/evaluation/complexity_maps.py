@@ -1,7 +1,5 @@
 """The cost of recording all attention maps, which grows with the square of the length."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from itertools import product

@@ -81,6 +81,7 @@ class Measurement:
     window: int
     cells: tuple[Cell, ...]  # each kind at each shape
 
+    @literals
     def cell(self, kind: LayerKind, n: int, d: int) -> Cell:
         """Return one cell. Raises `KeyError` if there is none."""
         for cell in self.cells:
@@ -92,6 +93,7 @@ class Measurement:
         """Return a shape with this measurement's kernel and window."""
         return Shape(n, d, self.kernel, self.window)
 
+    @literals
     def times(self, kind: LayerKind, d: int) -> tuple[Reals, Reals]:
         """Return the times at width d: lengths [m] and seconds [m, rounds]."""
         timed = [cell for n in self.lengths if (cell := self.cell(kind, n, d)).seconds]

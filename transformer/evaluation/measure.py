@@ -15,8 +15,6 @@ parsing             scores of a parser on GUM dev
 parsing_baselines   scores of other parsers and settings
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

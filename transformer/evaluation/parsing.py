@@ -1,7 +1,5 @@
 """Parse sentences with a model that writes their trees, and score the trees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path

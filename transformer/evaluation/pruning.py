@@ -1,7 +1,5 @@
 """Greedy pruning of heads on a text: log-probability and BLEU against a random order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ All choices of a translator (number of averaged epochs, share of another run's w
 decoding) are made on the validation text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

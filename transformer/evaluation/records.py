@@ -10,8 +10,6 @@ A record is a mapping of figures with a stamp under "measured":
     date      day of the measurement, UTC
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ the older measure of the Multi30k literature on lower-cased Moses tokens; it may
 so the two are not interchangeable.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

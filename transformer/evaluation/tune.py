@@ -9,8 +9,6 @@ so resampling needs no new translations. sacreBLEU's paired test gives p-values 
 system, but neither an interval of the difference nor simultaneous intervals for many systems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 forward hooks and manually inserted modules need the reference.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections.abc import Callable, Sequence

@@ -10,8 +10,6 @@ The results equal those of `Transformer` up to rounding, as tests check:
 The key-value cache of a search is in `transformer.execution.steps`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

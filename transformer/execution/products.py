@@ -5,8 +5,6 @@ number of rows. `LAYOUTS` names the best layouts for large matrices; oneDNN fuse
 the sum with another tensor, into its products. Layouts differ only in the order of summation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 

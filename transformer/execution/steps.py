@@ -6,8 +6,6 @@ attend together: to the pool, and to the source, which is stored once per senten
 drops entries that no live row descends from.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Atomic replacement of folders, and a cache of results by file version."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

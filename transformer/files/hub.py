@@ -5,8 +5,6 @@ download. Files go into the caller's folder, under plain names that match its pa
 is larger than announced, truncated or altered is refused, and nothing is kept.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import os

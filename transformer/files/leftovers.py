@@ -8,8 +8,6 @@
 A later process removes those of dead processes: on this machine by process id, otherwise by age.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

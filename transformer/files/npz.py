@@ -5,8 +5,6 @@ archive's directory is checked first, then each array's header; memory is alloca
 agree and respect the limits. Nothing is unpickled or written to disk.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import struct

@@ -1,7 +1,5 @@
 """Helpers for reading untrusted files: one-line errors, regular files only, strict JSON."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

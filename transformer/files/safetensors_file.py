@@ -7,8 +7,6 @@ A file holds the header's length (8 bytes, little-endian), the header (a JSON ob
 tensor's type, shape and offsets), and the numbers without gaps, in any order.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

@@ -9,8 +9,6 @@ stack (tuples nested 100,000 deep). So only names in state dicts and values of l
 depth are allowed, and the pickles checked are those that torch will read.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import pickletools

@@ -4,8 +4,6 @@ A format is recognised by file names, first bytes, a setting, or the texts and n
 file's archive. Nothing is unpickled.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -8,8 +8,6 @@ root to a node is a partial translation. Each node records why it was kept, drop
 Log-probabilities are in nats; steps and ranks count from 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -80,10 +78,6 @@ class Tree:
     n_forced: int = 0  # steps forced by a prefix
     sampled: bool = False  # whether tokens were sampled; the beam size is then 1
     rule: BeamRule = PAPER  # scoring rule
-
-    def penalty(self, length: int) -> float:
-        """Return the length penalty for a hypothesis of `length` tokens."""
-        return self.rule.penalty(length, self.alpha)
 
     def path(self, index: int) -> tuple[int, ...]:
         """Return node indices from the first token to a node, or () for the root, -1."""

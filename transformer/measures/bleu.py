@@ -1,7 +1,5 @@
 """Corpus BLEU without sacreBLEU, which the app does not install."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

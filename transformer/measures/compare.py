@@ -8,8 +8,6 @@ different vocabularies are compared over whole words (`measures.words`).
 Like all attention measures, similarity compares where heads look, not how the values are used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Texts are normalised by `Tokenizer.normalize`, with `▁` for spaces.
 """
 
-from __future__ import annotations
-
 import codecs
 import math
 from collections.abc import Collection, Mapping, Sequence

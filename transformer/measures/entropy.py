@@ -4,8 +4,6 @@ H(p) = -sum_i p_i log2 p_i measures uncertainty: 0 if one outcome is certain, lo
 equally likely. Traces record next-token entropies in nats; `nats_to_bits` converts them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ Only translations from one search are compared. A search with another alpha prun
 since all hypotheses at a step are equally long, but may stop at another step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +84,8 @@ def could_reach(tree: Tree, node: Node) -> float:
     Log-probabilities only fall, and the maximum length has the largest divisor, or the current one
     if alpha is below 0.
     """
-    return node.total / tree.penalty(tree.max_length if tree.alpha > 0 else node.length)
+    length = tree.max_length if tree.alpha > 0 else node.length
+    return node.total / tree.rule.penalty(length, tree.alpha)
 
 
 def needed_then(tree: Tree, step: int) -> float | None:

@@ -7,8 +7,6 @@ A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows
 (the first token has no previous token) or a single visible key are ignored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, get_args

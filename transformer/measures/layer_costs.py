@@ -4,8 +4,6 @@ Costs are counts, fitted exponents, and crossings. On paths, a place is (level, 
 is the input and each layer adds one level. A recurrent layer adds steps within its level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal

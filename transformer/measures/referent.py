@@ -16,7 +16,7 @@ import numpy as np
 from transformer.measures.words import Groups, group_labels, merge, word_groups
 from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Ints
+from transformer.types import AttentionKind, Floats, Ints, literals
 
 #: Kinds of attention searched.
 PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
@@ -58,6 +58,7 @@ class Referent:
         ties = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) > 1
         return np.where(ties, -1, shares.argmax(axis=1))
 
+    @literals
     def lead(self, kind: AttentionKind) -> Floats:
         """Return how clearly each head selects the first noun, [L, H].
 
@@ -74,6 +75,7 @@ class Referent:
         lead: Floats = np.where(fixed, 0, weights[..., right] - beside)
         return lead
 
+    @literals
     def weights_of(self, kind: AttentionKind, layer: int, head: int) -> HeadWeights:
         """Return one head's weights."""
         return HeadWeights(kind, layer, head, self.weights[kind][layer, head])

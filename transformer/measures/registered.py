@@ -1,7 +1,5 @@
 """Registry of head measures by name; modules in this package register theirs on import."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

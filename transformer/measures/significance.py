@@ -1,7 +1,5 @@
 """Student's t, Holm's correction for multiple tests, and rank correlation intervals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Vocabulary statistics and search, nearest tokens, and principal axes of embeddings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ A target word is linked to the source word with the largest weight in its row (Z
 Among decoder rows, "reading" has the word as input; "predicting", a row earlier, as output.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence

@@ -4,8 +4,6 @@ A path, or the `PATH@UPDATES` of a snapshot, is resolved once into a `ModelRef`.
 be opened are listed with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Encoder-decoders in this project's format, and folders of no other kind."""
 
-from __future__ import annotations
-
 from transformer.checkpoint.folder import check_checkpoint, read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history

@@ -1,7 +1,5 @@
 """Argument checks; errors name the argument, its value and the allowed values in one line."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable
 from typing import Any

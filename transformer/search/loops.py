@@ -1,7 +1,5 @@
 """Loops: translations that repeat a text until they reach the length limit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 #: Shorter repetitions, such as "no, no" and the zeros of a number, are no loops.

@@ -1,7 +1,5 @@
 """Search options of all `Translator` methods, and their checks."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

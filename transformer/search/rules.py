@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from transformer.search.sampling import Sampling
+from transformer.types import literals
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,11 @@ class BeamRule:
     bound: Literal["longest", "current", "none"] = "longest"
 
     def penalty(self, length: int, alpha: float) -> float:
-        """Return the divisor of log P for `length` tokens, counting `</s>`."""
-        return float(length**alpha) if self.plain_length else length_penalty(length, alpha)
+        """Return the divisor of log P for `length` tokens, counting `</s>`.
+
+        The default is lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, eq. 14).
+        """
+        return float((length if self.plain_length else (5 + length) / 6) ** alpha)
 
     def n_ranked(self, beam_size: int) -> int:
         """Return the number of continuations to rank per sentence; a beam of one is greedy."""
@@ -41,6 +45,7 @@ class BeamRule:
 PAPER = BeamRule()
 
 
+@literals
 def hugging_face(early_stopping: bool | Literal["never"] = False) -> BeamRule:
     """Return the rule of `transformers`' `generate`.
 
@@ -50,11 +55,6 @@ def hugging_face(early_stopping: bool | Literal["never"] = False) -> BeamRule:
     if early_stopping == "never":
         bound = "longest"
     return BeamRule(plain_length=True, refill=True, cut_competes=True, bound=bound)
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """Return lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, eq. 14); `length` counts `</s>`."""
-    return float(((5 + length) / 6) ** alpha)
 
 
 @dataclass(frozen=True)

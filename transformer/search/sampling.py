@@ -13,8 +13,6 @@ quotients agree to as many digits.
 Departure: the paper decodes by beam search only (section 6.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The best next tokens of all rows, from logits and an optional grammar."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -22,7 +22,7 @@ from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.tokenizer import clean
 from transformer.training.data import DataError
 from transformer.trees.words import split_words
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, literals
 
 #: File name suffixes for annotated text. A corpus is such a file, a folder, or a plain text file.
 SUFFIXES = (".conllu", ".conllu.gz")
@@ -69,10 +69,12 @@ class Sentence:
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**{**values, **lists})
 
+    @literals
     def queries(self, kind: AttentionKind) -> tuple[str, ...]:
         """Return query words for one kind of attention: target words if there are any."""
         return self.target if kind != "encoder_self" and self.target else self.words
 
+    @literals
     def keys(self, kind: AttentionKind) -> tuple[str, ...]:
         """Return key words for one kind of attention."""
         return self.target if kind == "decoder_self" and self.target else self.words

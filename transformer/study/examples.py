@@ -5,8 +5,6 @@ weight on the target word. Special tokens hold the rest of a row: at least `rest
 other words have weights up to w. A trial is left out if the stored weights do not decide it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import NamedTuple
 

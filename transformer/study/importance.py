@@ -13,8 +13,6 @@ all heads gives its reliability, 2 r / (1 + r) (Spearman, Brown): the expected c
 second text of equal length. Reliabilities bound the correlation of two measures.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """Study results as a Markdown page with tables for each model."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence

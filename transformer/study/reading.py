@@ -1,7 +1,5 @@
 """Translations and traces of corpus sentences by a model and its random control."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -41,7 +41,7 @@ from transformer.files.npz import read_npz
 from transformer.files.safe import json_object
 from transformer.study.corpus import Sentence
 from transformer.trace.removals import Head, heads_of
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, literals
 
 #: Version of the file format and study design; other versions are rejected.
 SCHEMA = 2
@@ -167,6 +167,7 @@ class Study:
         """Kinds of attention in the model."""
         return tuple(kind for kind in ATTENTION_KINDS if any(h.kind == kind for h in self.heads))
 
+    @literals
     def shape(self, kind: AttentionKind) -> tuple[int, int]:
         """Return the number of layers and heads for one kind."""
         last = max(head for head in self.heads if head.kind == kind)
@@ -192,6 +193,7 @@ class Study:
         findings = [finding for head in self.heads if (finding := self.finding(role, head))]
         return sorted(findings, key=_clearness, reverse=True)
 
+    @literals
     def grid(self, role: Role, kind: AttentionKind, name: str = "score") -> NDArray[Any]:
         """Return a field of `Finding` for all heads of a kind in a role, [L, H]."""
         row = self.scores[name][self.roles.index(role)]

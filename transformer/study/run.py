@@ -5,8 +5,6 @@ folder, so a stopped or killed run resumes at the next part and writes the same 
 one part; arrays as long as the corpus are memory-mapped files.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json

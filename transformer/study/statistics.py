@@ -16,8 +16,6 @@ values are from odd documents. The best of many heads therefore has a valid inte
   role only if the second text is annotated.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

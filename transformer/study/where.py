@@ -21,7 +21,7 @@ from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.records import Study
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Bools
+from transformer.types import AttentionKind, Bools, literals
 
 #: Words match ignoring case, relations match their subtypes, and tokens match any token of the
 #: word encoded alone, with or without "▁".
@@ -119,6 +119,7 @@ class Where:
                     axes[own] = _Words(study.sentences, rows, pieces)
                 self._axes[kind, is_key] = axes[own]
 
+    @literals
     def values(self, kind: AttentionKind, of: Of, *, keys: bool) -> list[str]:
         """Return possible term values on one side in alphabetical order."""
         return self._axes[kind, keys].values(of)

@@ -1,7 +1,5 @@
 """Read a checkpoint's tokenizer from its files (see `transformer.text.layout`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -6,8 +6,6 @@
 * target.model, target_vocabulary.json, target_rules.json: the same for a separate target side.
 """
 
-from __future__ import annotations
-
 TOKENIZER_FILE = "tokenizer.model"
 TARGET_FILE = "target.model"
 TABLE_FILE, TARGET_TABLE_FILE = "vocabulary.json", "target_vocabulary.json"

@@ -3,8 +3,6 @@
 A file of a kilobyte can turn one character into any number of pieces, and a pattern can take hours.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import re

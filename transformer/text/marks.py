@@ -1,7 +1,5 @@
 """Word marks in vocabularies, rewritten as `▁` (U+2581) before a word's first piece."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence

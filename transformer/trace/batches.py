@@ -1,7 +1,5 @@
 """Batches of sentences, translated, or traced along a search or a target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Traces from logits and maps, for every kind of model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

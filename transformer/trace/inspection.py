@@ -4,8 +4,6 @@ Hooks record the numbers while the model runs. Only the weights without division
 no model computes, are computed here.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from typing import NamedTuple, Protocol

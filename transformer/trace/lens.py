@@ -6,8 +6,6 @@ encoder layer (DecoderLens, Langedijk et al. 2024). `logit_shares` computes the 
 decoder parts to a choice, and `changes_without` measures the choice without a part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

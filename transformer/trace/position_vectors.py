@@ -1,7 +1,5 @@
 """Positional encodings as NumPy arrays, computed by `transformer.positions`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

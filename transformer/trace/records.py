@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from transformer.search.records import SearchRecord, Translation
 from transformer.text.marks import unmarked
-from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind
+from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind, literals
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +243,7 @@ class Stream:
     decoder: StackStream
     pre_norm: bool  # True if blocks read a normalised copy and the stream is a plain sum
 
+    @literals
     def stack(self, name: StackName) -> StackStream:
         """Return the stream of one stack."""
         return self.encoder if name == "encoder" else self.decoder

@@ -4,8 +4,6 @@ The decoder reads the same target in one pass. Gates remove many heads at once, 
 a batch; every other edit takes a separate pass.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar

@@ -7,8 +7,6 @@ linear, so q_i . k_j is a sum of four products:
     (e_i + p_i) W_Q W_K^T (e_j + p_j)^T = e_i..e_j + e_i..p_j + p_i..e_j + p_i..p_j
 """
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -4,8 +4,6 @@ A neuron adds its row of W_2 times its activation to the stream. The output matr
 whose logits such a vector raises or lowers.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Sequence
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, Protocol, get_args, runtime_checkable
 
 from transformer.errors import InputError
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, literals
 
 Ability = Literal[
     "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",
@@ -34,6 +34,7 @@ NO_EDITS = {
 class Unedited:
     """A model without edits."""
 
+    @literals
     def lacks(self, ability: Ability) -> str | None:
         """See `Tracer`."""
         raise NotImplementedError

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformer.hooks import Chain, Hook, Name, Record
 from transformer.layers import FeedForward
 from transformer.model import Transformer
+from transformer.search.request import excluded
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.building import to_array
 from transformer.trace.lens import lens
@@ -56,7 +57,7 @@ def record_whole(
         torch.from_numpy(stream.decoder.outputs[:, -1:].copy()).transpose(1, 2).to(parts["cross"]),
         _rows(model, stream, neurons["decoder"]),
     ], dim=2))  # fmt: skip
-    read = lens(model, trace, hooks=hooks)
+    read = lens(model, trace, excluded=excluded(model.config), hooks=hooks)
     return Whole(
         stream, q, k, values("v"), _relative(model, q, k, values("scores")),
         head_norms={kind: to_array(part.norm(dim=-1)) for kind, part in parts.items()},

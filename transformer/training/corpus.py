@@ -1,7 +1,5 @@
 """Load a recipe's training text and tokenizer, and encode the text as token ids."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import itertools

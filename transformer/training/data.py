@@ -4,8 +4,6 @@ A `Corpus` holds sentence pairs by split. If it has no held-out part, one is spl
 sentence*, so that no source occurs in both.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

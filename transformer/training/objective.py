@@ -1,7 +1,5 @@
 """The training objective (section 5.4) and the learning rate schedule (section 5.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -3,8 +3,6 @@
 This module sets up text, tokenizer and folder; `transformer.training.trainer` runs the updates.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

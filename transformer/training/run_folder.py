@@ -12,8 +12,6 @@ At the end, the checkpoint is added (see `transformer.checkpoint.folder`). Files
 atomically: they get their name once they are on disk.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging

@@ -1,7 +1,5 @@
 """Gather a run's snapshots in one file beside a checkpoint's weights."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """Learning tasks: they build a model, prepare its batches and save it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -14,8 +14,6 @@ A translation is right if it equals an accepted variant, ignoring the case of th
 spaces, forms of quotation marks and apostrophes, and a final full stop or exclamation mark.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Only small text files are read, without waiting for the process that writes them
 imports PyTorch.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The grammar of trees: matching brackets, and all words of the sentence in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

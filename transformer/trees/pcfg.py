@@ -6,8 +6,6 @@ read from the left, two children at a time, by way of states: NP -> DT JJ NN is 
 rules in other places are equally probable: of those, the one with the longest last phrases counts.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 

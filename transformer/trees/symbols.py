@@ -4,8 +4,6 @@
 a tag precedes every word. Copied words show the model its position in the sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher

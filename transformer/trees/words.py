@@ -1,7 +1,5 @@
 """Split typed English into the Treebank's words: `don't (really).` is `do n't ( really ) .`"""
 
-from __future__ import annotations
-
 import re
 
 from transformer.trees.tree import PUNCTUATION

@@ -4,8 +4,6 @@ Containers and systemd services are control groups. Their files are in one tree 
 one tree per resource (version 1); the limits of all groups around this process count.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -12,8 +12,6 @@ It ends with its input, so it does not outlive a killed server.
     (number, progress, (value, error)) its outcome; one of the two is None
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Sentence tracing, in the server or in a separate process."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections import OrderedDict

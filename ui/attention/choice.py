@@ -4,8 +4,6 @@ Tokens are stored as positions of pieces, so a selection survives a switch to wh
 selected if any of its pieces is.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress

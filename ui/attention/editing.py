@@ -1,7 +1,5 @@
 """Edits on the Attention page: heads by their switches, edges by cells, words of the sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 

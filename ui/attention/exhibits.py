@@ -1,7 +1,5 @@
 """Downloads of the Attention page: every display as panels, arrays, HTML page and program."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields, replace
 from typing import Any

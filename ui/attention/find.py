@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
 from figures.exhibit import file_stem
-from figures.labels import count, plain, plain_token, signed
+from figures.labels import count, plain, plain_token
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, even_share, ranked
 from transformer.trace.records import Trace
@@ -76,7 +76,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     if study is not None and chosen in roles:
         findings = study.in_role(roles[chosen])
         row.caption(
-            f"Share above the best simple rule · layer.head  \nOn {plain(study.read)}; "
+            f"On {plain(study.read)}; "
             f"{count(sum(finding.named for finding in findings), 'head')} clearly above it."
         )
         margins = [
@@ -84,7 +84,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
             for finding in findings if finding.head.kind in kinds_of(trace)
         ]  # fmt: skip
         with st.container(horizontal=True, gap="small"):
-            _offer(trace, choice, margins, named=True)
+            _offer(trace, choice, margins, "**{:+.0%}** against the best simple rule", named=True)
         return
     pair = (0, 0)
     if chosen == "pair":
@@ -112,10 +112,10 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
                 notes.append(f"{name}: an even spread would give {even:.2f}.")
         ranking += [(value, kind, head) for head, value in ranked(values)[:_MOST]]
         table = values if kind == here else table
-    what = "Weight" if chosen in PATTERNS else "Value"
-    row.caption("  \n".join([f"{what} · layer.head", *notes]))
+    row.caption("  \n".join(notes))
+    says = "puts **{:.0%}** there" if chosen in PATTERNS else "has **{:.2f}**"
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        _offer(trace, choice, ranking, named=len(kinds) > 1)
+        _offer(trace, choice, ranking, says, named=len(kinds) > 1)
         if table is not None:
             _draw_table(view, replace(choice, kind=here), chosen, table, pair)
 
@@ -139,13 +139,13 @@ def _draw_table(
 
 
 def _offer(
-    trace: Trace, choice: AttentionChoice, ranking: list[tuple[float, AttentionKind, Head]], *,
-    named: bool,
+    trace: Trace, choice: AttentionChoice, ranking: list[tuple[float, AttentionKind, Head]],
+    says: str, *, named: bool,
 ) -> None:  # fmt: skip
     for share, kind, head in sorted(ranking, key=lambda place: -place[0])[:_MOST]:
-        part = f"{kind_text_of(trace, kind).short} " if named else ""
+        part = f"{kind_text_of(trace, kind).short} layer" if named else "Layer"
         st.button(
-            f"**{signed(share)}** · {part}{head[0] + 1}.{head[1] + 1}",
+            f"{part} {head[0] + 1}, head {head[1] + 1} {says.format(share)}",
             key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
             args=(kind, head, choice.display),
         )  # fmt: skip

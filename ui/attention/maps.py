@@ -3,8 +3,6 @@
 `AttentionChoice` selects them without a session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.attention import head_table
 from figures.labels import code, plain_token
 from transformer.measures.heads import Head, combine_chosen, mass_by_head
+from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.attention.choice import (
     AttentionSettings,
@@ -33,6 +32,7 @@ from ui.attention.maps import (
     AttentionChoice,
     Maps,
     dimmed_columns,
+    kind_text_of,
     kinds_of,
     selected_mass,
     shown_map,
@@ -72,6 +72,14 @@ _OPENS_ON = (
 def about(maps: Maps) -> str:
     """Return the text about a kind of attention and the mark of a word start."""
     return f"{maps.kind_text.about} {word_start((*maps.queries, *maps.keys))}"
+
+
+def draw_kinds(trace: Trace) -> None:
+    """Draw the control for the attention kind."""
+    kinds = kinds_of(trace)
+    long = "-attention" if len(kinds) > 1 else ""  # for three in one row of a phone
+    names = {kind: kind_text_of(trace, kind).name.removesuffix(long) for kind in kinds}
+    choose_one("Kind of attention", KIND, names)
 
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -218,6 +226,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         offer_cut(view, choice, maps)
     with sums.container():
+        draw_kinds(get_trace(view))
         n_layers, n_heads = maps.weights.shape[:2]
         over = "Mean" if choice.how == "mean" else "Maximum"
         layer_and_head(

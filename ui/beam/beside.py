@@ -1,7 +1,5 @@
 """Search trees of both sides of Compare, why their winners won, and one node of either."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Choices on the Beam search page: nodes A and B, dropped nodes, panel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from figures.outcomes import closest_call

@@ -1,7 +1,5 @@
 """Figures of the Beam search page: the tree, a node, two branches, finished hypotheses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Panels below a search tree: one node, two branches, finished hypotheses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -269,7 +267,7 @@ def finished_panel(search: Search) -> None:
         ],
         linked("log p", "log p"): [signed(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],
-        "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
+        "penalty": [f"{tree.rule.penalty(node.length, tree.alpha):.3f}" for node in leaves],
         linked("score", "score"): [signed(node.score, 3) for node in leaves],
         linked("place at α = 0", "α"): [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
     }

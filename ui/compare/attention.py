@@ -1,7 +1,5 @@
 """Attention on both sides: single maps, all heads, lines, and differences."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any

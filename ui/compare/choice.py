@@ -4,8 +4,6 @@ A is the sidebar's view. B has another checkpoint or sentence, and drops setting
 to it: a prefix's token ids belong to one checkpoint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Differences between both sides' segmentations and position vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Figures of both sides: maps and their difference, matched heads, and numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ that both have the same rows. Similarities are cached per sentence for all sessi
 loses at most one sentence.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType

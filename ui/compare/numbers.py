@@ -1,7 +1,5 @@
 """Published scores of both models, and both translations' log-probabilities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Maps are aligned if rows and columns are the same tokens or the same words. For 
 differ in a few words, words at the same position are paired too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

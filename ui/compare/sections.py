@@ -1,7 +1,5 @@
 """Views of Compare, in the order of the pages that declare them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import streamlit as st

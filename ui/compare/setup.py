@@ -1,7 +1,5 @@
 """Controls at the top of Compare, and B's trace."""
 
-from __future__ import annotations
-
 import re
 
 import streamlit as st

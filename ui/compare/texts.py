@@ -1,7 +1,5 @@
 """Both translations at the top of Compare, their scores, and their first difference."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The URL parameters of the Cost page."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Exhibits of the page on table 1, with the programs that make their numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import get_args
 

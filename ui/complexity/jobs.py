@@ -4,8 +4,6 @@ They continue when their page is left, in a separate process: in the server, a m
 change the threads of all models.
 """
 
-from __future__ import annotations
-
 from transformer.evaluation.complexity_records import Measurement
 from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone

@@ -1,7 +1,5 @@
 """The views of Cost: measured layers, a signal's path, and the maps of a long text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ A component is a folder of ES modules and style sheets; `make components` bundle
 with every new message, so size matters.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -6,8 +6,6 @@ changes or the choice comes from elsewhere (a link, a widget). A choice counter 
 which of the two is newer (`syncChoice` in shared/choice.js).
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

@@ -8,8 +8,6 @@ description precedes them:
     body      raw bytes; float32 and uint32 views of it need no copy in JavaScript
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

@@ -13,8 +13,6 @@ The fields of a frozen dataclass derived from `Choice` are `Param`s:
 Side B of Compare stores the same fields under other names, see `ui.core.side.Side.own`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, Self
 

@@ -4,8 +4,6 @@ A translation that ends in a loop is shown without the repetition, so that a rep
 length limit neither fills a page nor looks intended. Needs no Streamlit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -126,6 +124,7 @@ def cut_in_short(trace: Trace) -> str:
 
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
+    doubtful, cut = uncertainty(trace), cut_notice(trace)
     reasons = [length_warning(entry.metrics, trace)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
@@ -138,9 +137,9 @@ def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     elif (  # measured on finished models
         not (reasons[0] or sampled) and entry.updates is None and everyday(entry.metrics)
     ):  # fmt: skip
-        reasons.append(uncertainty(trace))
+        reasons.append(doubtful)
     target = trace.predicted_tokens[: trace.n_forced]
     if lost := [at for at, p in enumerate(target) if is_unknown(p) or _bare(p) == UNKNOWN]:
         named = _listed(unknown_pieces(target, lost))
         reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}: {named}.")
-    return [*filter(None, reasons), cut_notice(trace)]
+    return [*filter(None, reasons), cut]

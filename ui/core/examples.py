@@ -1,7 +1,5 @@
 """Display names and example sentences for each kind of checkpoint."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

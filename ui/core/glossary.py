@@ -4,8 +4,6 @@ Pages explain a term beside a control with `help=term("entropy")`, and link the 
 their entries with `linked("Score in nats.", "score", "nats")`.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@ take a tag before the sentence (`>>deu<<`), which may also be typed. One languag
 language is listed with its macrolanguage (`arb` with `ara`, `lvs` with `lav`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

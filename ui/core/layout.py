@@ -1,7 +1,5 @@
 """Page sections: a heading, text on the left, a picture on the right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

@@ -5,8 +5,6 @@ px, such as canvas text, are multiplied by the CSS variable `--hl-scale`, normal
 zoomed by it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -3,8 +3,6 @@
 `HEADLIGHT_PUBLIC=1` switches them all on; see docs/hosting.md.
 """
 
-from __future__ import annotations
-
 import os
 
 VARIABLE = "HEADLIGHT_PUBLIC"

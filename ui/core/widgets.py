@@ -1,7 +1,5 @@
 """Bind widgets to settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, TypeVar

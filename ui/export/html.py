@@ -6,8 +6,6 @@ the file's own scripts and styles, by their hashes. This module needs no Streaml
 write pages too.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The programs in downloads: the lines that open a model and make its trace."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, signature

@@ -1,7 +1,5 @@
 """The Family page's figures for download."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

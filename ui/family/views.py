@@ -1,7 +1,5 @@
 """The Family page's views: predictions, one-stack beside two-stack models, changes since 2017."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The Floor plan's URL parameters, and the choice that they make."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

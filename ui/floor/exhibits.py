@@ -1,7 +1,5 @@
 """The Floor plan's figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem

@@ -1,7 +1,5 @@
 """The Floor plan: the picture, and what its parts change and open."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

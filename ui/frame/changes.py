@@ -1,7 +1,5 @@
 """The original's translation, the change of each token, and the edited model's translation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sidebar's decoding settings (beam search, greedy, sampling), and descriptions of decoding."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

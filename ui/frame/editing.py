@@ -7,6 +7,7 @@ of page, sentence and model. A model that cannot take an edit is shown without i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +15,7 @@ from itertools import chain
 import numpy as np
 import streamlit as st
 
-from figures.labels import count, plain
+from figures.labels import count, plain, plain_token
 from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
     MAX_EDITS,
@@ -37,6 +38,7 @@ from ui.core.url_state import LAYER, Param
 from ui.core.view import View
 from ui.frame.page import link_to
 from ui.frame.steering import drop_ids
+from ui.work.desk import get_trace
 
 EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
 
@@ -96,6 +98,8 @@ def _taken(text: str, entry: Entry) -> Edit:
 def draw_bar(view: View) -> None:
     """Draw the bar of an edited model."""
     steps, words = _steps(), "; ".join(in_words(_chosen()))
+    if any(edit.verb == "cut" for edit in _chosen()):
+        words = named(words, get_trace(view.original))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
         st.markdown(f"**Edited:** {plain(words)}")
         st.button("Undo", key="undo_edit", type="tertiary", icon=":material/undo:",
@@ -188,6 +192,20 @@ def _without(edit: Edit, kind: AttentionKind, heads: Bools) -> list[Edit]:
     """Return the rest of an edit without these heads."""
     covered = heads_off([edit], kind, heads.shape)
     return off_edits(kind, covered & ~heads) if (covered & heads).any() else [edit]
+
+
+def named(words: str, trace: Trace) -> str:
+    """Replace the numbers of tokens in the words of edits by the tokens."""
+    tokens = {
+        "source token": trace.src_tokens, "target position": trace.tgt_tokens,
+        "step": trace.predicted_tokens,
+    }  # fmt: skip
+
+    def token(match: re.Match[str]) -> str:
+        of, at = tokens[match[1]], int(match[2]) - 1
+        return f"“{plain_token(of[at])}”" if at < len(of) else match[0]
+
+    return re.sub(rf"({'|'.join(tokens)}) (\d+)", token, words)
 
 
 def restore_heads() -> None:

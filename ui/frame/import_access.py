@@ -6,8 +6,6 @@ it starts; a session that opens the link, or types the token on the Models page,
 ends. An address alone is not trusted: a proxy on this machine gives its own to all visitors.
 """
 
-from __future__ import annotations
-
 import functools
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """Pages as declarations: the `PAGE` of every pages/NAME_page.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial

@@ -1,7 +1,5 @@
 """The menu, page addresses, pages that fit a model, and the logo."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from copy import copy
 from functools import cache
@@ -14,7 +12,6 @@ from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS
-from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, View, current_entries
 from ui.core.widgets import draw_explanation, draw_text, filled
 from ui.frame.page import (
@@ -98,11 +95,9 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
         for name, (page, entry) in entries_of(door).items()
         if page is on
     ]
-    for place in places:
-        name, value = next(iter(place[2].settings.items()), ("", ""))
-        if url_state.get(Param(name, str, "")) == value:
-            return place
-    return places[0] if places else ("", "", None)
+    now = url_state.everything()
+    here = (place for place in places if place[2].settings.items() <= now.items())
+    return next(here, places[0] if places else ("", "", None))
 
 
 def draw_door(on: Page, view: View) -> None:

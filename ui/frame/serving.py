@@ -1,7 +1,5 @@
 """Server start: app addresses, and imports that take seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import logging

@@ -37,7 +37,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, draw_text, fill, filled
+from ui.core.widgets import bound, draw_text, fill
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
@@ -249,13 +249,17 @@ def _take_example() -> None:
         _ask(chosen)
 
 
+def _changed_checkpoint() -> None:
+    use_checkpoint(url_state.get(CHECKPOINT))
+
+
 def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
     if not entry.name:
         _draw_models_link()
         return
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
-        **filled("checkpoint_box", entry.whole, use_checkpoint),
+        **bound(CHECKPOINT, "checkpoint_box", _changed_checkpoint, entry.whole),
     )  # fmt: skip
     if caption:
         st.caption(caption)

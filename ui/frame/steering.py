@@ -5,8 +5,6 @@ one checkpoint; choosing another drops them. A new sentence drops all steering. 
 undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

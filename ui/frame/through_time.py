@@ -4,8 +4,6 @@ A snapshot is a checkpoint with the name `NAME@UPDATES`; the bar is on screen wh
 Sentence and steering stay, since all snapshots share a vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Layer, head and kind are shared with other pages, so a head chosen there opens h
 layers or heads has no stages; the page then chooses an interesting head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

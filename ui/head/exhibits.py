@@ -1,7 +1,5 @@
 """The figure of the page "Inside a head", and its computation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any

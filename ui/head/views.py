@@ -1,7 +1,5 @@
 """The page "Inside a head": the control for the attention kind, and a head's stages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The page's choices: study, table contents, head, and query and key terms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from transformer.study.records import Role

@@ -1,7 +1,5 @@
 """The figure of a role: each head's score minus the best control."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from figures.exhibit import Exhibit, Numbers, Panel, file_stem

@@ -4,8 +4,6 @@ A study continues after its page is left, and resumes after a stop or a killed s
 require the rights to train and import, since results are written in the checkpoint folder.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace

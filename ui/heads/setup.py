@@ -1,7 +1,5 @@
 """The study on screen: stored, of a visitor's own sentences, or a form to start one."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import streamlit as st

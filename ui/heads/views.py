@@ -109,13 +109,14 @@ def offer(view: View, opened: Opened, role: Role) -> None:
         )  # fmt: skip
 
 
-def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw the summary and the clickable table of heads, layers by heads."""
-    study, read = opened.study, read_by(opened)
+def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> str:
+    """Draw the summary and the clickable table of heads; return what explains it."""
+    study, own = opened.study, opened.name == OWN
+    read = f"{count(study.n_sentences, 'sentence')} of your own" if own else plain(study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = about_importance(study)
-        if opened.name != OWN:
+        if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = linked(agreement_in_words(study.importance, about), "rank correlation")
     elif role and (findings := study.in_role(role)):
@@ -129,7 +130,9 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
             "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
-            "target, but not clearly enough for a role."
+            "target, but not clearly enough for a role. *Rare word* is the word of the sentence "
+            "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
+            "text; *even*, all tokens alike."
         )
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
@@ -144,7 +147,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
             if chosen != head:
                 url_state.put_head(*chosen)
                 st.rerun()
-    st.caption(f"{key} Measured on {read}.")
+    return f"{key} Measured on {read}."
 
 
 def _does(tag: Tag | None) -> Cell:
@@ -170,13 +173,6 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
             about = f"{texts.name}: {amount} {texts.unit}"
             cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
     return cells
-
-
-def read_by(opened: Opened) -> str:
-    """Return the text of a study, as Markdown: "3 sentences of your own"."""
-    if opened.name == OWN:
-        return f"{count(opened.study.n_sentences, 'sentence')} of your own"
-    return plain(opened.study.read)
 
 
 def too_few(opened: Opened) -> str:

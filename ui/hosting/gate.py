@@ -6,8 +6,6 @@ both, so every first visit would log a 404. The server knows the URL's depth and
 into the page.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from urllib.parse import urlsplit

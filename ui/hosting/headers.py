@@ -4,8 +4,6 @@ The page's scripts are allowed by their hashes; Streamlit loads components' scri
 Styles may be inline, since Streamlit's client writes them.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Checks before the server starts, and preparations as it starts."""
 
-from __future__ import annotations
-
 import logging
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Server state for load balancers."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -4,8 +4,6 @@ A visitor is an open Streamlit websocket. `HEADLIGHT_SESSIONS` sets the limit, 0
 default is 200 on a public server.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The import form of the Models page, and the progress of an import."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

@@ -4,8 +4,6 @@ Imports run one at a time, each complete or not at all. An import outlives the p
 it, and its name is taken for all sessions.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """The list of checkpoints with their tasks, sizes, scores and cards."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """The Parsing page's choices: a bracket, and the layer and head whose attention it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

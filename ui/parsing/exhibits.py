@@ -1,7 +1,5 @@
 """The figure of the Parsing page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from figures.exhibit import Exhibit, Panel

@@ -1,7 +1,5 @@
 """The tree and its download, and what stands in their place without a parser."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Serialised charts and the font of Streamlit."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

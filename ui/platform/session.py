@@ -1,7 +1,5 @@
 """Sessions and runs: reported widgets, and output after the end of a run."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -7,6 +7,7 @@
   const NUMBERS = "[data-testid=stSliderThumbValue], [data-testid=stSliderTickBar]";
   const VERBATIM = `code, kbd, svg, td, textarea, .katex, [role=img], [role=option], [data-tag], `
     + `.st-key-examples button, [class*=st-key-looks_] button, ${NUMBERS}`;
+  const NUMBER = /^[-+−\d.,:%×/ ]+$/; // in bold, within prose
   const mark = (node) => node.setAttribute("translate", "no");
 
   const standIns = new WeakMap(); // the element for each replaced text node, and the reverse
@@ -25,6 +26,7 @@
       for (const node of addedNodes) {
         if (node.matches?.(VERBATIM)) mark(node);
         node.querySelectorAll?.(VERBATIM).forEach(mark);
+        for (const bold of node.querySelectorAll?.("strong") ?? []) if (NUMBER.test(bold.textContent)) mark(bold);
       }
       const text = [...removedNodes].find((node) => node.nodeType === Node.TEXT_NODE);
       const font = [...addedNodes, previousSibling, nextSibling].find(isFree);

@@ -1,7 +1,5 @@
 """Figures of the Positions page: the encoding, stored tables, and layer 1 split into parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The section of the Positions page on layer 1: logits as content plus position."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """The sections of the Positions page about the encoding (section 3.5)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of Heads off for download."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Heads off, second part: greedy pruning, with its curves as they grow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Removals: each part's effect on a translation's log-probability."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -56,15 +54,16 @@ def draw_choice(view: View, trace: Trace) -> int | None:
 
     def name(at: int) -> str:
         if at == WHOLE:
-            return "the whole translation"
-        return f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
+            return "Needed for the whole translation"
+        return f"Needed for {at + 1}  {plain_token(trace.predicted_tokens[at])}"
 
     def take(chosen: int) -> None:
         url_state.put_index(STEP, None if chosen == WHOLE else chosen)
 
     st.selectbox(
         "Needed for", [WHOLE, *range(len(trace.predicted_tokens))], format_func=name,
-        width=320, **filled("needs_of", WHOLE if step is None else step, take),
+        width=320, label_visibility="collapsed",
+        **filled("needs_of", WHOLE if step is None else step, take),
     )  # fmt: skip
     return step
 

@@ -1,7 +1,5 @@
 """The Tokens page's choices and the computations that depend on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from figures.tokens import ADDED

@@ -1,7 +1,5 @@
 """Figures of the Tokens page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

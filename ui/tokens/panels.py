@@ -1,7 +1,5 @@
 """Sections of the Tokens page: pieces, other segmentations, and the vocabulary."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -9,7 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.exhibit import Exhibit
-from figures.labels import count, plain, plain_token, signed
+from figures.labels import code, count, plain_token, signed
 from figures.tokens import length_bars
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
@@ -82,7 +80,7 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
             )
             for number, translation in zip((1, chosen + 1), computed(view, work), strict=True):
                 log_prob = linked(f"log p {signed(sum(translation.log_probs), 2)}", "log p")
-                st.markdown(f"From split {number}: **{plain(translation.text)}** · {log_prob}")
+                st.markdown(f"From split {number}: {code(translation.text, 200)} · {log_prob}")
 
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:

@@ -1,7 +1,5 @@
 """Data for the Tokens page: pieces, other segmentations, and embeddings."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

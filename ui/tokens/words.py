@@ -1,7 +1,5 @@
 """Texts beside each picture on the Tokens page."""
 
-from __future__ import annotations
-
 from figures.labels import code, count
 from transformer.measures.vocabulary import COSINE_RULE, PieceKind, share_of_starts
 from transformer.text.tokenizer import Tokenizer

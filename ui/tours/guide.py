@@ -7,15 +7,14 @@ Entering a stop replaces all settings by its own; those in the link take precede
 the reader is free to change them.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from html import escape
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlencode, urljoin
 
 import streamlit as st
 
@@ -44,7 +43,8 @@ from ui.tours import (  # noqa: F401 - facts
     trace_facts,
     training_exhibits,
 )
-from ui.tours.stops import FACTS, Question, Scene, Stop, Tour, unmarked
+from ui.tours.sheet import sheet
+from ui.tours.stops import FACTS, Question, Scene, Stop, Tour
 from ui.translate.opening import find_broken
 from ui.work.desk import computed, get_trace, prepare
 from ui.work.models import entries, resolve
@@ -377,22 +377,13 @@ def _draw_end(tour: Tour, scene: Scene) -> None:
     ]
     if answers:
         st.markdown(f"**Right answers in this tour: {sum(answers)} of {len(answers)}.**")
+    link = {TOUR: tour.name, **{param: url_state.get(param) for param in (CHECKPOINT, SENTENCE)}}
+    query = urlencode({param.name: value for param, value in link.items()})
+    make = partial(sheet, tour, scene, f"{urljoin(st.context.url or '', '.')}?{query}")
     st.download_button(
-        "Questions and answers to print", lambda: sheet(tour, scene), f"tour-{tour.name}.html",
+        "Questions and answers to print", make, f"tour-{tour.name}.html",
         "text/html", key="tour_sheet", on_click="ignore", icon=":material/print:", type="tertiary",
     )  # fmt: skip
-
-
-def sheet(tour: Tour, scene: Scene) -> str:
-    """Return a page of a tour's questions about a scene, and of the answers on a second sheet."""
-    lists = ["", ""]
-    for asked in (stop.question(scene) for stop in tour.stops):
-        boxes = "".join(f" \u2003□ {escape(option)}" for option in asked.options)
-        right = escape(asked.options[asked.answer])
-        lists[0] += f"<li>{escape(unmarked(asked.ask))}<p>{boxes}</li>"
-        lists[1] += f"<li><b>{right}</b>. {escape(unmarked(asked.because))}</li>"
-    body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{items}</ol>" for items in lists)
-    return f"<!doctype html><meta charset=utf-8><h1>{escape(tour.title)}</h1>{body}"
 
 
 def _draw_question(here: TourStop, question: Question) -> None:

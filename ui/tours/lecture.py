@@ -1,7 +1,5 @@
 """Pictures of stops: scenes full screen and as files with notes, and those of the training tour."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple

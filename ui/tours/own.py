@@ -9,8 +9,6 @@ A title, then scenes: a link with one sentence, and below it a question and an a
 untrusted, also from a link: it has limits, and nothing of it becomes markup or an address.
 """
 
-from __future__ import annotations
-
 import binascii
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -1,7 +1,5 @@
 """Facts of a checkpoint's positions, for their tour (section 3.5)."""
 
-from __future__ import annotations
-
 import math
 
 from figures.labels import decimal

@@ -1,7 +1,5 @@
 """Facts of the tour "Take it apart", measured on the model."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from figures.labels import KIND_NAMES, signed

@@ -1,7 +1,5 @@
 """Facts and pictures of a lecture's scenes, of the model as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Facts of a study for the tour "What heads do": three heads, and a famous role."""
 
-from __future__ import annotations
-
 import math
 
 from figures.labels import percent

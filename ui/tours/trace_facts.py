@@ -1,7 +1,5 @@
 """Facts of a trace, for the tours of attention, heads, masks and decoding (chapters 3 and 6.1)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

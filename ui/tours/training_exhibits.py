@@ -1,7 +1,5 @@
 """Questions of the training tour, and figures with their answers, from a model's metrics.json."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps

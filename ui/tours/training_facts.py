@@ -1,7 +1,5 @@
 """Training facts of a checkpoint, or the paper's base model where it has none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

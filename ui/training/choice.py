@@ -1,7 +1,5 @@
 """The URL parameters of the Training page."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from figures.labels import KIND_NAMES

@@ -1,7 +1,5 @@
 """The figure of table 3: what changes to the base model do, here and in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

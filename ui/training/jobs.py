@@ -5,8 +5,6 @@ control; other visitors only see that a run is in progress. `HEADLIGHT_TRAIN=off
 public server allows them only with `HEADLIGHT_TRAIN=on`.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import secrets

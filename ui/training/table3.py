@@ -1,7 +1,5 @@
 """Table 3 on screen: stored runs beside the paper's, and the command that runs more."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """A toy run on screen: the form that starts it, its controls, curves and maps."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

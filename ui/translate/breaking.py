@@ -3,8 +3,6 @@
 No head is stored: the one that changes the word is searched for in the model as it is.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

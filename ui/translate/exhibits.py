@@ -1,7 +1,5 @@
 """The player's figure: both maps, and the numbers of every step."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import numpy as np

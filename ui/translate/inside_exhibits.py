@@ -1,7 +1,5 @@
 """Figures of Translate that need the model: layer by layer, and shares in a choice."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

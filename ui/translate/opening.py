@@ -4,8 +4,6 @@ It plays once per browser, in a session that begins on Translate at an address w
 cookie records it. opening.js hides the page behind it until the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The player of one side: its position, content and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, replace
 from functools import partial

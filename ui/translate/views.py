@@ -1,7 +1,5 @@
 """Two views of Translate: Layer by layer, and Why X, not Y."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

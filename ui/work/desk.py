@@ -5,8 +5,6 @@ with a progress bar and a Stop button, within the session's compute quota. An er
 with a one-line message.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 import time

@@ -1,7 +1,5 @@
 """Answers from a model's files or the loaded model: languages, recorded sentence, task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Thread-safe LRU cache bounded in bytes, which computes each result once."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import threading

@@ -4,8 +4,6 @@ All sessions share loaded models. Paths are checked against the configured roots
 `ui.work.roots`).
 """
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

@@ -5,8 +5,6 @@ computations. Downloads use this module too, since it needs no session. Progress
 `transformer.worker.job.report`, which may raise without side effects.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar

@@ -4,8 +4,6 @@ Every path, whether from a URL, a symbolic link or a visitor's input, is resolve
 a root.
 """
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from pathlib import Path

@@ -33,7 +33,8 @@ _OPENED = Lru(192 * 2**20)
 #: Short names of roles that do not look at a word.
 _SHORT = {
     "previous": "previous", "next": "next", "same": "itself", "diagonal": "diagonal",
-    "rarest": "rarest", "first": "first", "end": "end mark", "marks": "marks", "diffuse": "even",
+    "rarest": "rare word", "first": "first", "end": "end mark", "marks": "punctuation",
+    "diffuse": "even",
 }  # fmt: skip
 
 

@@ -7,8 +7,6 @@ draw, such as for a new page or translation, yield to short ones, and runs of an
 many yield to runs of other addresses.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -12,7 +12,7 @@ from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
 from transformer.measures import finish
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
 from transformer.search.records import SearchRecord
-from transformer.search.rules import PAPER, BeamRule, hugging_face, length_penalty
+from transformer.search.rules import PAPER, BeamRule, hugging_face
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 
@@ -37,7 +37,7 @@ def test_a_tree_is_what_the_search_did(trace: Trace, data: st.DataObject) -> Non
         path = tree.prefix(node.index)
         assert [each.step for each in path] == list(range(node.length)) and path[-1] == node
         assert node.total == pytest.approx(sum(each.log_prob for each in path), abs=1e-6)
-        penalty = length_penalty(node.length, record.alpha)
+        penalty = PAPER.penalty(node.length, record.alpha)
         assert node.score == pytest.approx(node.total / penalty, abs=1e-6)
         check_outcome(tree, node)
         assert tree.find(node.step, node.rank) == node
@@ -72,7 +72,7 @@ def check_steps(tree: Tree, record: SearchRecord) -> None:
             if node.outcome == "stopped":
                 assert t == len(tree.steps) - 1 and node.rank < record.beam_size
                 ended = sorted((tree.node(leaf).score for leaf in tree.leaves), reverse=True)
-                reach = node.total / length_penalty(record.max_length, record.alpha)
+                reach = node.total / PAPER.penalty(record.max_length, record.alpha)
                 assert reach <= ended[record.beam_size - 1]
 
 

@@ -16,7 +16,7 @@ from transformer.search import scoring
 from transformer.search.beam import Found, search
 from transformer.search.loops import MIN_CHARACTERS, MIN_TIMES, Loop, find_loop
 from transformer.search.records import Compact
-from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face, length_penalty
+from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best, normalised
 from transformer.steps import StepOutput
@@ -49,9 +49,9 @@ def wide_search(
             ]
         best = sorted(grown, reverse=True)[:beam]
         real = real or (bool(best) and best[0][1][-1] == EOS)
-        finished += [(s / length_penalty(len(i), alpha), i) for s, i in best if i[-1] == EOS]
+        finished += [(s / PAPER.penalty(len(i), alpha), i) for s, i in best if i[-1] == EOS]
         live = [(s, i) for s, i in best if i[-1] != EOS]
-    cut = [] if real else [(s / length_penalty(len(i), alpha), i) for s, i in live]
+    cut = [] if real else [(s / PAPER.penalty(len(i), alpha), i) for s, i in live]
     return sorted(finished + cut, reverse=True)
 
 
@@ -166,7 +166,7 @@ def test_the_record_is_what_happened(seed: int, beam: int) -> None:
             rows: dict[int, tuple[int, ...]] = {}
             for rank, candidate in enumerate(step.candidates):
                 grown = (*prefixes[candidate.parent], candidate.token_id)
-                assert candidate.score == candidate.total / length_penalty(t + 1, 0.6)
+                assert candidate.score == candidate.total / PAPER.penalty(t + 1, 0.6)
                 assert (candidate.row >= 0) <= (candidate.fate == "kept")
                 assert rank < beam or candidate.fate == "dropped"
                 assert (candidate.fate == "finished") == (rank < beam and grown[-1] == EOS)

@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from base64 import b64decode
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -27,7 +28,8 @@ from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.page import all_pages
 from ui.removals.views import together, without
-from ui.tours.guide import LECTURES, TOURS, sheet
+from ui.tours.guide import LECTURES, TOURS
+from ui.tours.sheet import sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, stem
 from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
@@ -111,10 +113,15 @@ def test_every_stop_asks_something_of_the_shipped_models(shipped: Scene) -> None
 def test_the_sheet_to_print_asks_all_and_answers_on_a_page_of_its_own(
     shipped: Scene, tour: Tour
 ) -> None:
-    asked, answered = sheet(tour, shipped).split("break-after: page")
+    whole = sheet(tour, shipped, "http://here/?a=1").split("<ol>", 1)[1]
+    asked, answered = whole.split("break-after: page")
     assert asked.count("<li>") == answered.count("<li>") == len(tour.stops)
     for number in range(1, len(tour.stops) + 1):
         assert escape(right(tour, number, shipped)) in answered
+        assert f"href='http://here/?a=1&amp;stop={number}'" in answered
+    maps = re.findall("base64,([^']*)'", answered)
+    assert maps or tour.name in ("positions", "apart", "roles")  # of roles, another model's heads
+    assert all(b64decode(code).startswith(b"<svg") for code in maps)
     assert "**" not in asked + answered and "\\" not in asked + answered
 
 

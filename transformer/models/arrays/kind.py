@@ -16,7 +16,7 @@ from transformer.models.arrays.trace_file import describe_arrays, load_arrays
 from transformer.models.entry import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, literals
 
 SUFFIX = ".npz"
 
@@ -60,6 +60,7 @@ class ArchivedTrace(Unedited):
         """Source sentence in the file."""
         return self.record.source
 
+    @literals
     def lacks(self, ability: Ability) -> str | None:
         """Return why the file lacks an ability; it lacks every ability."""
         return LACKS[ability]

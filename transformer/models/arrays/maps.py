@@ -1,7 +1,5 @@
 """Attention maps from any source, joined from steps if necessary and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of tokens, texts, ids and numbers beside attention maps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ self-attention of a model with one stack. Tokens are text arrays: `src_tokens` a
 renormalised.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ The model is first built without memory, and its size is compared with the weigh
 memory is taken.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import threading

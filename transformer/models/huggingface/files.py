@@ -4,8 +4,6 @@ Config and weights are data: no code runs, and addresses in files are ignored.
 `transformer.models.huggingface.building` gives the library values and tensors instead of a path.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import math

@@ -1,7 +1,5 @@
 """Generation settings of a model of the `transformers` library, and calls of its `generate`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,13 +73,8 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
         return next(iter(settings.followed(name, read, ())), None)
 
     def number(name: str, low: float, high: float) -> float | None:
-        if isinstance(low, int):
-            return settings.followed(
-                name, lambda value: checked_whole(name, value, int(high), least=int(low)), None
-            )
-        return settings.followed(
-            name, lambda value: checked_number(name, value, high, least=low), None
-        )
+        check: Callable[..., float] = checked_whole if isinstance(low, int) else checked_number
+        return settings.followed(name, lambda value: check(name, value, high, least=low), None)
 
     # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
     ends = ids if starts else within

@@ -1,7 +1,5 @@
 """Models of the `transformers` library: config.json has a model type."""
 
-from __future__ import annotations
-
 from transformer.checkpoint.reference import ModelRef
 from transformer.models.entry import Entry, identity
 from transformer.models.huggingface import HuggingFaceModel, files

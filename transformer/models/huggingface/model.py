@@ -33,7 +33,7 @@ from transformer.search.request import refuse_unknown
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import Report
+from transformer.types import Report, literals
 
 #: Reasons why every model lacks an ability, as sentences.
 LACKS: dict[Ability, str] = {
@@ -187,6 +187,7 @@ class HuggingFaceModel(Tracing, Unedited):
             target = next(iter(choices), None)
         return source, target
 
+    @literals
     def lacks(self, ability: Ability) -> str | None:
         """Return why the model lacks an ability as one sentence, or None if it has it."""
         if self.family == "encoder" and ability in READS_ONLY:

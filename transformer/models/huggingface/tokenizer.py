@@ -1,7 +1,5 @@
 """The tokenizer of a model of the `transformers` library: text to ids, ids to displayed pieces."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Traces of a model of the `transformers` library: a search or a target, then one pass."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

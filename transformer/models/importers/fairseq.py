@@ -9,8 +9,6 @@ cosines, the slowest with a frequency of exactly 1/10000, numbered from 2; biase
 projections; a decoder that starts from `</s>`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

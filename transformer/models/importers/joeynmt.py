@@ -8,8 +8,6 @@ Every difference from the paper is a setting of `ModelConfig`: often layer norma
 sub-layers, biases on all projections, an epsilon of 1e-6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models of Marian, JoeyNMT and fairseq, which must be imported first."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from transformer.checkpoint.reference import ModelRef

@@ -1,7 +1,5 @@
 """Rename weights, and check them against a config before taking memory."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -11,8 +11,6 @@ settings and added tokens. Nothing in it is trusted, see `transformer.checkpoint
 code of another library runs.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -196,7 +194,7 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
 
 def _token(given: Settings, name: str, default: int) -> int:
     value = given.values.get(name, default)
-    if isinstance(value, list) and len(value) == 1:
+    if isinstance(value, list) and value:  # the rest is listed as not followed
         value = value[0]
     if type(value) is not int or value < 0:
         raise given.error(name, "a token id")

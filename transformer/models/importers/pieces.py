@@ -1,7 +1,5 @@
 """Tokenizers from SentencePiece models or merge files beside a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Formats of other libraries, and the steps that every import shares."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Mapping

@@ -5,8 +5,6 @@
 the file, and its values only become attributes.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 They are read as untrusted as any checkpoint: weights are numbers whose shapes match the config.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

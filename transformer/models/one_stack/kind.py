@@ -1,7 +1,5 @@
 """Models of one stack in this project's format, with a task in config.json."""
 
-from __future__ import annotations
-
 from transformer.checkpoint.folder import read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history

@@ -16,7 +16,7 @@ from transformer.model import initialise
 from transformer.models.one_stack.config import StackConfig
 from transformer.positions import make_positions
 from transformer.steps import KVCache, StepOutput
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, literals
 
 
 class OneStack(nn.Module):
@@ -56,6 +56,7 @@ class OneStack(nn.Module):
         """Return the hidden states [B, T, d_model] of tgt_in."""
         return self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)[:, src.size(1) :]
 
+    @literals
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """Return the attention block of a layer; a stack has only one kind."""
         assert kind == self.config.kind
@@ -63,6 +64,7 @@ class OneStack(nn.Module):
         assert isinstance(block, EncoderLayer)
         return block.self_attention
 
+    @literals
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> None:
         """Return None: positions are added to the embeddings."""
         return

@@ -34,7 +34,7 @@ from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, literals
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class StackModel(Unedited):
         """Bytes of the weights in memory."""
         return 4 * self.config.n_parameters
 
+    @literals
     def lacks(self, ability: Ability) -> str | None:
         """Return why the model lacks an ability as one sentence, or None if it has it."""
         if ability in ("heads", "any_sentence"):

@@ -5,8 +5,6 @@ maps' tokens), maps/UPDATE.npz and, at the end, kept/. Files are renamed into pl
 complete even if the writer is killed; an incomplete last line of metrics.jsonl is ignored.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass

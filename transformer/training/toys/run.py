@@ -1,7 +1,5 @@
 """A toy run: one or two models that update in turn, controlled through the run's job."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

@@ -1,7 +1,5 @@
 """A sentence in pieces, and its other segmentations; click a piece or segmentation to choose it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -8,8 +8,6 @@ heads to combine; on a combined map, all heads behind it. A switch on every map 
 of the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

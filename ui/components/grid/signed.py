@@ -1,7 +1,5 @@
 """Grid of differences between two models' maps: diverging colours, one scale for all cells."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 A line below the table describes the cell at the pointer or keyboard cursor.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

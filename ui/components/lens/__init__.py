@@ -4,8 +4,6 @@ It is a canvas because the first Plotly chart of a visit takes seconds to appear
 with more than `MOST_TOKENS` per side are thinned out; `figures.attention.heatmap` zooms into those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -26,7 +26,11 @@ function component({ root, header, body }, host) {
   const refresh = cellCursor(parts.plot, [parts], {
     readout: parts.readout,
     describe: (at) => described(map, at),
-    choose: map.asks ? (at) => masked(map, at) || host.setTriggerValue("pair", at) : undefined,
+    choose: map.asks ? (at) => {
+      if (masked(map, at)) return;
+      host.setTriggerValue("pair", at);
+      map.asked = String(at);
+    } : undefined,
     show(at) {
       parts.rows.forEach((label, row) => label.classList.toggle("pointed", row === at?.[0]));
       parts.columns.forEach((label, column) => label.classList.toggle("pointed", column === at?.[1]));
@@ -199,7 +203,8 @@ function described(map, at) {
   const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
   if (masked(map, at)) return name;
   const weight = number(map, map.weights[row * map.keys + column], 4);
-  return `${name}${weight}${map.covered.has(column) ? " (dimmed)" : ""}`;
+  const below = map.asked === String(at) ? ". The heads that look there are below." : "";
+  return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }
 
 export default (host) => shown(host, "lens", component);

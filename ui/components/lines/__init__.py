@@ -4,8 +4,6 @@ Only the lines that `kept_lines` selects are sent. The browser draws, isolates a
 reports the chosen heads and token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Rows are heads of the first model, columns heads of the second, with a gap after
 click or Enter chooses a pair.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

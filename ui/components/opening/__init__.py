@@ -5,8 +5,6 @@ heads. Then the visitor guesses what the pronoun stands for and sees where one h
 sentence and in others; then which head, taken out, changes the pronoun.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

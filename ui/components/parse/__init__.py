@@ -3,8 +3,6 @@
 The browser redraws and reports the chosen bracket, so that a link keeps it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Pointing at a cell marks it in every map and writes out the sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,6 +4,7 @@ import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
 const NUMBERS = 27; // px of a column that shows its number
+const NARROWEST = 16; // px of a column
 
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
@@ -78,7 +79,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
   const label = 74;
-  const seen = strongest(weights, Math.floor((width - label) / 9), Math.floor((width - label) / NUMBERS));
+  const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
   const m = seen.length;
   const column = (width - label - 4) / m;
   const roomy = column >= NUMBERS;
@@ -136,7 +137,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
-  return make("div", "through", part, table, ...cutting(view, { kind, layer, head, query, keys, cut }));
+  view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
+  return make("div", "through", part, table);
 }
 
 // All keys, or the `few` with the largest weights, in their order, if there are more than `most`.

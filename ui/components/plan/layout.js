@@ -74,7 +74,7 @@ export function layOut(view, width, height, unit) {
 // The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const gutter = (narrow ? 64 : s ? 104 : 78) * unit;
+  const gutter = (narrow ? 92 : s ? 104 : 78) * unit;
   const room = w - gutter - 8;
   const count = Math.min(n, Math.floor(room / NARROWEST));
   const chosen = s ? view.state.row : view.state.source;
@@ -96,14 +96,15 @@ function bandsOf(view, s, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
+  const tall = narrow ? 1 : Math.max(1, height / (580 * unit)); // beside a window of 720 px
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
   put("tokens", 60);
   put("embedding", inside ? 16 : 18, { block: "embedding" });
-  const plate = inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
+  const plate = inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
     else for (const block of stack.blocks) {
-      put("block", inside ? 16 : block === "ffn" ? 32 : 52, { layer, block });
+      put("block", inside ? 16 : tall * (block === "ffn" ? 32 : 52), { layer, block });
       put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
     }
   }
@@ -119,12 +120,12 @@ function bandsOf(view, s, height, unit, narrow) {
     const most = (MOST[panel.block] ?? NORM) * unit;
     panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
     const folded = bands.filter(({ kind }) => kind === "layer");
-    const left = Math.min(30 * unit, (height - total()) / folded.length);
+    const left = Math.min(30 * unit * tall, (height - total()) / folded.length);
     if (left > 0) for (const band of folded) band.length += left;
   }
   else if (spare > 0 && s === 1 && !narrow) {
     const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
-    for (const band of grows) band.length += Math.min(40 * unit, spare / grows.length);
+    for (const band of grows) band.length += Math.min(40 * unit * tall ** 2, spare / grows.length);
   }
   let t = 0;
   for (const band of bands) {

@@ -1,5 +1,5 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { make, plain, press, rove, setBox } from "../shared/index.js";
+import { fitted, make, plain, press, rove, setBox } from "../shared/index.js";
 
 const LEAST = 16; // px of a band that can be hit
 
@@ -30,6 +30,7 @@ export function tokenOf(view, s) {
 
 export function placeTokens(view) {
   const { plan, header, state } = view;
+  const short = shortener(view);
   const rows = plan.stacks.map((stack) => {
     const { s, bands: [band], first, count } = stack;
     const field = s ? "row" : "source";
@@ -39,7 +40,7 @@ export function placeTokens(view) {
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `token${plan.narrow ? " down" : ""}${later}`, text, {
+      const button = make("button", `token${plan.narrow ? " down" : ""}${later}`, short(text, 62 * plan.unit), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
       setBox(button, stack.at(token), plan.narrow ? band.top + band.h - 20 * plan.unit : band.top + 3);
@@ -128,24 +129,32 @@ function act(view, { s, kind, layer, block, unfolded }) {
   else view.unfold(unfolded ? null : { s, layer: layer ?? 0, block, head: null });
 }
 
+// Returns a function that shortens a text to a width in px, in the type of tokens.
+function shortener({ look }) {
+  const pen = make("canvas").getContext("2d");
+  pen.font = `600 ${0.86 * look.size}px ${look.font}`;
+  return (text, width) => fitted(pen, text, width);
+}
+
 export function placeCandidates(view) {
   const { plan, header, state } = view;
   const band = plan.stacks[1].bands.at(-1);
   const { left, cw, count } = plan.stacks[1];
   const low = band.h < 60 * plan.unit;
   const most = header.candidates[state.row][0][1];
+  const wide = Math.max(cw * count, 300);
+  const short = shortener(view);
   const buttons = header.candidates[state.row].map(([token, p, id]) => {
     const own = id === header.ids[state.row];
     const text = plain(token);
     const bar = make("i", "bar");
     bar.style.height = `${Math.max(2, (low ? 8 : 28) * plan.unit * (p / most))}px`;
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", text), make("span", "size", `${(100 * p).toFixed(1)}%`), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", `${(100 * p).toFixed(1)}%`), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: state.row, key: id }),
     });
   });
   view.candidates.replaceChildren(...buttons);
-  const wide = Math.max(cw * count, 300);
   setBox(view.candidates, Math.min(left, plan.width - wide), band.top, Math.min(wide, plan.width), band.h);
 }

@@ -58,6 +58,7 @@ function component({ root, header, body }, host) {
     const room = window.innerHeight - pageTop(view.stage) - 14;
     view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit);
     view.stage.style.height = `${view.plan.height}px`;
+    root.classList.toggle("narrow", view.plan.narrow);
     const back = keepFocus(view);
     view.marks.clear();
     writeLine(view);

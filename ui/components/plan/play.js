@@ -96,6 +96,9 @@ function begin(view, row) {
   const before = view.state.row;
   view.choose({ row: Math.max(0, row) }, { quiet: true });
   if (before === Math.max(0, row)) view.draw();
+  if (view.plan.narrow && row <= 0) { // the film stays in sight where a stack is as high as the window
+    (row < 0 ? view.root : view.candidates).scrollIntoView({ block: row < 0 ? "start" : "end", behavior: "smooth" });
+  }
   labelPlay(view);
   const time = row < 0 ? SOURCE * header.stacks[0].depth : LAYER * header.stacks[1].depth + 200;
   const frame = (now) => {

@@ -4,8 +4,6 @@ One message holds all layers and heads. Stepping and choosing a layer or head ne
 visitor takes another token, the browser reports it and Python continues decoding from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

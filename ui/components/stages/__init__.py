@@ -4,8 +4,6 @@ The visitor chooses a key and the divisor of q · k in the browser, which recomp
 reports the choice.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Words may be buttons, and a second sentence may follow below the first, word by word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 

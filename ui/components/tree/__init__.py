@@ -3,8 +3,6 @@
 Moving, zooming, hiding dropped candidates and choosing nodes A and B need no rerun.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -333,32 +333,23 @@ def test_banned_words_and_negative_penalties_are_the_librarys(
 
 
 @pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
-def test_a_ban_of_the_end_leaves_the_others(name: str, tmp_path: Path) -> None:
-    models.make_folder(tmp_path / "theirs", "tied, unequal depths")
+def test_settings_that_are_not_done_are_told(name: str, tmp_path: Path) -> None:
+    theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     if name == "config.json":
         (tmp_path / "theirs" / "generation_config.json").unlink()
-    settings = {"suppress_tokens": [11, 0, 9, 10**6], "forced_eos_token_id": ...}
-    edit(name, **settings)(tmp_path / "theirs")
-    pair = opened_by_both(tmp_path)
-    assert pair.ours.config.suppressed_ids == (9, 11)
-    assert "suppress_tokens=[0]" in inspect_entry(tmp_path / "ours").unused
-    library = type(pair.theirs.model).from_pretrained(tmp_path / "theirs").generation_config
-    assert pair.ours.config.forced_eos is bool(library.forced_eos_token_id) is False
-    pair.theirs.model.generation_config.update(suppress_tokens=[11, 9])
-    pair.theirs.model.generation_config.forced_eos_token_id = None
-    for found, expected in found_by_both(pair, 4, 1.0, 8, False):
-        assert expected == found
-
-
-def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
-    models.make_folder(tmp_path / "theirs", "tied, unequal depths")
-    settings = {"eos_token_id": [0, 5], "min_length": 0, "no_repeat_ngram_size": 2}
-    edit("generation_config.json", **settings, repetition_penalty=1.0)(tmp_path / "theirs")
+    # A ban of the end and of an unknown id leaves the others.
+    settings = {"suppress_tokens": [11, 0, 9, 10**6], "eos_token_id": [0, 5], "min_length": 0}
+    settings |= {"no_repeat_ngram_size": 2, "max_length": 60, "forced_eos_token_id": ...}
+    edit(name, **settings, repetition_penalty=1.0)(tmp_path / "theirs")
     FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
     card = (tmp_path / "ours" / "README.md").read_text()
-    named = ("eos_token_id=[0, 5]", "no_repeat_ngram_size=2", "max_length=60")
-    assert f"no effect here: {', '.join(f'`{each}`' for each in named)}." in card
-    assert inspect_entry(tmp_path / "ours").unused == named
+    named = ("suppress_tokens=[0]", "eos_token_id=[0, 5]", "no_repeat_ngram_size=2")
+    entry = inspect_entry(tmp_path / "ours")
+    assert f"no effect here: {', '.join(f'`{each}`' for each in entry.unused)}." in card
+    assert {*entry.unused} == {*named, "max_length=60"}
+    library = type(theirs).from_pretrained(tmp_path / "theirs").generation_config
+    assert entry.config is not None and entry.config.suppressed_ids == (9, 11)
+    assert entry.config.forced_eos is bool(library.forced_eos_token_id) is False
 
 
 @pytest.mark.parametrize("value", ["x", {"a": 1}, [["x"]], -7, 1e300, 10**12, True, [], None])
