@@ -6,29 +6,12 @@ from dataclasses import dataclass
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from figures.attention import check_map
-from figures.charts import Drawn, coloured, marker, points, quiet, tips, weight_scale
+from figures.charts import Drawn, coloured, points, quiet, tips, weight_scale
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
-
-
-def rate_curve(
-    updates: NDArray[np.int64], rates: Floats, warmup: int, theme: Theme, height: int = 320
-) -> Drawn:
-    """Draw learning rates [n] by update [n], and mark the end of the warm-up."""
-    values = [
-        {"update": int(n), "rate": float(rate)} for n, rate in zip(updates, rates, strict=True)
-    ]
-    line = points(values).mark_line(color=CHROME[theme].accent, strokeWidth=2.5).encode(
-        x=alt.X("update:Q", title="update n", axis=alt.Axis(format=",d", tickCount=8)),
-        y=alt.Y("rate:Q", title="learning rate", axis=alt.Axis(format="~g", tickCount=5)),
-        tooltip=tips(("update:Q", ","), ("rate:Q", ".3e")),
-    )  # fmt: skip
-    warmed = marker("update", warmup, theme, "end of the warm-up", below=True)
-    return quiet(alt.layer(line, *warmed), theme, height=height)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from ui.core.widgets import draw_text
 from ui.frame.page import Entry, Page
 from ui.tours import guide, lecture, own
 from ui.tours.stops import Tour
-from ui.tours.training_views import draw_training
 
 LESSONS: Param[str] = Param("lessons", url_state.one_of(("tours", "lecture")), "tours")
 
@@ -96,7 +95,7 @@ def whole(view: View) -> None:
     if now is not None and now.tour.lecture:
         return
     if now is not None and now.tour.name == "training" and view.checkpoint:
-        draw_training(view, guide.scene_of(view), now.number)
+        lecture.draw_training(view, now)
     elif url_state.get(LESSONS) == "lecture":
         draw_lectures(view)
     else:

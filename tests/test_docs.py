@@ -89,5 +89,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_picture_in_the_readme_is_of_todays_app() -> None:
-    assert pictures.pictured() == pictures.fingerprint(), "docs/whole-model.png: run `make pictures`"
+    assert pictures.pictured() == pictures.fingerprint(), (
+        "docs/whole-model.png: run `make pictures`"
+    )
     assert pictures.PICTURE.stat().st_size < pictures.LARGEST

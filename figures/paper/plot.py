@@ -8,11 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from figures.exhibit import Series
+from figures.labels import decimal
 from figures.palette import categorical
 from figures.paper.presets import Preset
 from figures.paper.style import fitted, label, width
 
 _MOST_MARKED = 60  # lines with more points have no dots
+_MOST_NUMBERED = 12  # bars with their numbers on top
 _SLOPE, _TALL = 0.5, 16  # largest height: share of the width, and in type sizes
 
 
@@ -38,7 +40,9 @@ class Plot:
         names = [label(name, 40) for name in series.lines]
         fit = int(self.across / (width(names, size) + 3 * size))
         self.columns = min(len(names), max(1, fit))  # of the legend
-        self.top = (0.6 + (1.45 * ceil(len(names) / self.columns) if len(names) > 1 else 0)) * size
+        self.numbered = series.mark == "bar" and len(names) == 1 and len(series.x) <= _MOST_NUMBERED
+        legend = 1.45 * ceil(len(names) / self.columns) if len(names) > 1 else 0
+        self.top = (0.6 + self.numbered + legend) * size
 
     def _range(self) -> tuple[float, float]:
         values = np.concatenate([np.ravel(line) for line in self.part.lines.values()])
@@ -68,7 +72,9 @@ class Plot:
                 if not known.any():  # the legend needs a bar to have its colour
                     known[:1], values = True, np.zeros(n)
                 place = x[known] + (index - (count - 1) / 2) * 0.8 / count
-                ax.bar(place, values[known], 0.8 / count, **look)
+                bars = ax.bar(place, values[known], 0.8 / count, **look)
+                if self.numbered:
+                    ax.bar_label(bars, [*map(_written, values[known])], size=small)
             else:
                 ax.plot(x[known], values[known], "-" if series.mark == "line" else "",
                         marker="o" if dotted else "", markeredgewidth=0, linewidth=unit,
@@ -105,6 +111,14 @@ class Plot:
                 fontsize=small, borderaxespad=0.2, borderpad=0, columnspacing=1,
                 labelspacing=0.25, handlelength=1.3, handletextpad=0.5,
             )  # fmt: skip
+
+
+def _written(value: float) -> str:
+    return (
+        f"{value:,.{max(0, 3 - len(str(int(abs(value)))))}f}"
+        if abs(value) >= 1
+        else decimal(value, 3)
+    )
 
 
 def _ticks(low: float, high: float, most: int = 6) -> tuple[list[float], list[str]]:

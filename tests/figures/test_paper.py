@@ -175,7 +175,7 @@ def test_many_panels_name_their_axes_once() -> None:
 
 def test_series_show_lines_bars_and_names() -> None:
     with drawing(exhibit(series(), bars(), panel(2, 3))) as seen:
-        wanted = {"Two waves", "pos", "PE", "sin", "cos", "Next token", "_das", "=x", "</b>"}
+        wanted = {"Two waves", "pos", "PE", "sin", "cos", "Next token", "_das", "=x", "</b>", "0.3"}
         assert wanted <= set(seen.words)
         waves, tokens = seen.figure.axes[:2]
         assert len(waves.lines) == 2

@@ -35,12 +35,13 @@ from ui.frame.page import Page, open_page, page_at
 from ui.frame.through_time import moments
 from ui.removals.views import NEEDS, single_heads, together, without
 from ui.tours import (  # noqa: F401 - facts
-    checkpoint_facts,
     own,
+    position_facts,
     removal_facts,
     scene_facts,
     study_facts,
     trace_facts,
+    training_exhibits,
 )
 from ui.tours.sheet import sheet
 from ui.tours.stops import FACTS, Question, Scene, Stop, Tour

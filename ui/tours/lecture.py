@@ -1,24 +1,28 @@
-"""Lectures: a scene full screen, and a lecture's pictures and notes as files."""
+"""Pictures of stops: scenes full screen and as files with notes, and those of the training tour."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import plain
-from figures.paper import HALL, PRESETS, to_pages, to_png
+from figures.labels import count, plain
+from figures.paper import HALL, PRESETS, Preset, to_pages, to_png
 from transformer.types import Report
 from ui.core import url_state
+from ui.core.glossary import term
 from ui.core.layout import current_theme
 from ui.core.view import CHECKPOINT, SENTENCE, View
+from ui.export.download import download_button
 from ui.frame.page import page_at
 from ui.tours import guide
 from ui.tours.guide import GUESS, LECTURE, SCENE, TourStop
 from ui.tours.scene_facts import sentences
 from ui.tours.stops import Question, Tour, UnfitError, unmarked
+from ui.tours.training_exhibits import FIGURES, length_of, training_exhibit
+from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 from ui.work.desk import run
 from ui.work.models import DEFAULT_CHECKPOINT
 from ui.work.visit import run_in_turn
@@ -39,9 +43,13 @@ class Asked(NamedTuple):
         asks = bool(self.question.ask or self.question.because)
         return max(len(self.pictures) - 1, int(asks))
 
+    def picture(self, beat: int) -> Panel | Series | None:
+        """Return the picture at a beat; a single one is the answer."""
+        at = min(beat, self.beats) + len(self.pictures) - 1 - self.beats
+        return self.pictures[at] if at >= 0 else None
 
-@dataclass(frozen=True)
-class Files:
+
+class Files(NamedTuple):
     """A lecture's pictures by scene, as PNG, and all scenes with notes as PDF."""
 
     pictures: dict[int, bytes]
@@ -80,10 +88,10 @@ def draw_scene(here: TourStop, view: View) -> None:
         return
     st.session_state[guide.BEATS] = asked.beats
     beat, question = min(url_state.get(GUESS) or 0, asked.beats), asked.question
-    if asked.pictures:
-        alt = f"{stop.title} {asked.pictures[min(beat, len(asked.pictures) - 1)].title}"
-        picture.image(picture_at(here, view, asked, beat), alt=alt)
-    elif stop.facts:  # a tour's stop, whose page has the answer
+    if part := asked.picture(beat):
+        drawn = picture_at(here, view, part, beat, HALL[current_theme()])
+        picture.image(drawn, alt=f"{stop.title} {part.title}")
+    elif stop.facts and not asked.pictures:  # a tour's stop, whose page has the answer
         guide.show_subject(here, view, guide.scene_of(view))
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
@@ -98,13 +106,13 @@ def draw_scene(here: TourStop, view: View) -> None:
     st.session_state[_AHEAD] = True
 
 
-def picture_at(here: TourStop, view: View, asked: Asked, beat: int) -> bytes:
-    """Return a scene's picture at a beat as PNG, drawn once for all visitors."""
-    number, theme = min(beat, len(asked.pictures) - 1), current_theme()
-    shown = Exhibit("scene", "", "", (asked.pictures[number],))
+def picture_at(
+    here: TourStop, view: View, part: Panel | Series, beat: int, preset: Preset
+) -> bytes:
+    """Return a stop's picture at a beat as PNG, drawn once for all visitors."""
     return run(
-        ("scene", here.stop.facts, view.request, number, theme),
-        lambda report: to_png(shown, HALL[theme], lambda line: None),
+        ("scene", here.stop.facts, view.request, beat, preset),
+        lambda report: to_png(Exhibit("scene", "", "", (part,)), preset, lambda line: None),
     )
 
 
@@ -117,8 +125,8 @@ def _look_ahead(here: TourStop, view: View, asked: Asked, beat: int) -> None:
     with run_in_turn(), suppress(UnfitError):
         if beat > asked.beats and following:
             here, asked, beat = following, asked_in(following, view), 0
-        if asked.pictures:
-            picture_at(here, view, asked, beat)
+        if part := asked.picture(beat):
+            picture_at(here, view, part, beat, HALL[current_theme()])
 
 
 def draw_list(view: View, tour: Tour) -> None:
@@ -199,3 +207,52 @@ def files_of(view: View, tour: Tour) -> Files:
         return Files(drawn, pdf)
 
     return run(("lecture", repr(tour), view.request), make, DRAWING)
+
+
+def draw_training(view: View, here: TourStop) -> None:
+    """Draw the picture of a stop, with its downloads; of the first, the numbers."""
+    scene = guide.scene_of(view)
+    facts = training_facts(scene)
+    if here.number == 1:
+        _draw_numbers(facts)
+        return
+    figure, length = [*FIGURES][here.number - 2], length_of(scene)
+    exhibit = training_exhibit(facts, view.checkpoint, view.title, figure, length)
+    numbers = zip(*exhibit.arrays.values(), strict=True)
+    alt = "; ".join(f"{name}: {value:.4g}" for name, value in numbers)
+    preset = replace(HALL[current_theme()], height=0, text=16, small=15)
+    picture = picture_at(here, view, exhibit.parts[0], 1, preset)
+    st.image(picture, alt=f"{exhibit.title}. {alt}")
+    st.caption(plain(exhibit.caption))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        download_button(lambda: exhibit, key="training", name=exhibit.name)
+
+
+def _draw_numbers(facts: TrainingFacts) -> None:
+    """Draw the length of the training, and of each of its parts."""
+    st.markdown(f"##### {whose(facts)} in numbers")
+    epochs = count(facts.epochs, "epoch") if facts.epochs else ""
+    loss = "" if facts.val_nll is None else f"loss on held-out text {facts.val_nll:.2f} nats"
+    terms = "\n\n".join(f"**{name}** {term(name)}" for name in ("update", "epoch", "token", "loss"))
+    st.markdown(_length(facts, epochs, loss), help=terms)
+    st.caption(
+        "From the model's metrics.json."
+        + (" The numbers are of the last part of its training." if facts.continued else "")
+        if facts.own
+        else "This model does not say how it was trained; these are the paper's numbers."
+    )
+    if facts.continued and len(facts.parts) > 1:
+        st.markdown("##### Its training, part by part")
+        parts = (_length(part, plain(", ".join(part.corpora))) for part in facts.parts)
+        st.markdown("\n".join(f"1. {part}" for part in parts))
+
+
+def _length(training: Part | TrainingFacts, *more: str) -> str:
+    """Return the length of a training in a line of Markdown; `more` is further text."""
+    texts = [
+        f"{training.updates:,} updates" if training.updates else "",
+        f"{training.target_tokens:,} target tokens" if training.target_tokens else "",
+        how_long(training.hours) if training.hours else "",
+        *more,
+    ]
+    return " · ".join(filter(None, texts)) or "no record"

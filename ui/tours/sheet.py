@@ -5,15 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from figures.exhibit import Exhibit, Panel
+from figures.exhibit import Exhibit, Panel, Series
 from figures.labels import KIND_NAMES, query_labels
 from figures.paper import to_svg
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
-from ui.tours.checkpoint_facts import length_of
 from ui.tours.stops import Scene, Settings, Tour, unmarked
-from ui.tours.training_exhibits import FIGURES
-from ui.tours.training_facts import training_facts
 
 _RULE = "<hr style='break-after: page; border: 0'>"
 _STYLE = "<style>li { break-inside: avoid } img { max-width: 100% }</style>"
@@ -31,15 +28,10 @@ def sheet(tour: Tour, scene: Scene, address: str) -> str:
         boxes = "".join(f" \u2003□ {escape(option)}" for option in asked.options)
         right = escape(asked.options[asked.answer])
         link = escape(f"{address}&stop={number}")
-        if stop.page == "tours":  # the tour of the training, which has its own pictures
-            made = [*FIGURES.values()][number - 2 : number - 1] if number > 1 else []
-            exhibit = next(
-                (make(training_facts(scene), "", length_of(scene)) for make in made), None
-            )
-        else:
-            settings = {**stop.settings, **(facts.settings if facts else {})}
-            exhibit = map_of(settings, scene.trace)
-        shown = "" if exhibit is None else _image(exhibit)
+        settings = {**stop.settings, **(facts.settings if facts else {})}
+        pictures = facts.pictures[-1:] if facts else ()
+        picture = pictures[0] if pictures else map_of(settings, scene.trace)
+        shown = "" if picture is None else _image(picture)
         lists[0] += f"<li>{escape(unmarked(asked.ask))}<p>{boxes}</li>"
         lists[1] += (
             f"<li><b>{right}</b>. {escape(unmarked(asked.because))}{shown}"
@@ -50,7 +42,7 @@ def sheet(tour: Tour, scene: Scene, address: str) -> str:
     return f"{head}<h1>{escape(tour.title)}</h1>{body}"
 
 
-def map_of(settings: Settings, trace: Trace) -> Exhibit | None:
+def map_of(settings: Settings, trace: Trace) -> Panel | None:
     """Return the map of attention that settings name, or None if there is none."""
     kind = next((name for name in ATTENTION_KINDS if name == settings.get("kind")), None)
     if kind is None and {"step", "layer"} & settings.keys():
@@ -66,10 +58,9 @@ def map_of(settings: Settings, trace: Trace) -> Exhibit | None:
     where = ", ".join(f"{name} {at}" for name, at in zip(("layer", "head"), places, strict=True))
     title = f"{KIND_NAMES[kind]}, {where}"
     weights, rows = maps.mean(axis=(0, 1)), query_labels(trace, kind)
-    panel = Panel(title, weights, rows, tuple(keys), "query", "key")
-    return Exhibit("map", title, "", (panel,))
+    return Panel(title, weights, rows, tuple(keys), "query", "key")
 
 
-def _image(exhibit: Exhibit) -> str:
-    code = b64encode(to_svg(exhibit)).decode()
-    return f"<p><img alt='{escape(exhibit.title)}' src='data:image/svg+xml;base64,{code}'>"
+def _image(picture: Panel | Series) -> str:
+    code = b64encode(to_svg(Exhibit("picture", picture.title, "", (picture,)))).decode()
+    return f"<p><img alt='{escape(picture.title)}' src='data:image/svg+xml;base64,{code}'>"

@@ -11,7 +11,6 @@ from transformer.config import ModelConfig
 from transformer.search.decoding import Decoding
 from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
-from transformer.types import Floats
 from ui.tours.stops import Scene
 
 #: The paper's base model (sections 5.1 to 5.4): updates, target tokens of a batch, width.
@@ -79,12 +78,15 @@ class TrainingFacts:
         known = all(part.hours > 0 for part in self.parts)
         return sum(part.hours for part in self.parts) if known else 0.0
 
+    def rate(self, update: int) -> float:
+        """Return the learning rate at an update."""
+        return learning_rate(update, self.recipe, self.d_model, self.updates)
+
     @property
-    def rates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
-        """About 400 updates, and the learning rate at each."""
-        steps = np.unique(np.linspace(1, self.updates, 400).round().astype(np.int64))
-        rates = [learning_rate(int(n), self.recipe, self.d_model, self.updates) for n in steps]
-        return steps, np.array(rates, dtype=np.float32)
+    def rates(self) -> dict[int, float]:
+        """The learning rate at about 400 updates."""
+        steps = np.linspace(1, self.updates, 400).round().astype(np.int64).tolist()
+        return {step: self.rate(step) for step in steps}
 
 
 #: Settings of a recipe that are read: the default, and the most that is taken.

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from figures.exhibit import Exhibit, Lines, Panel, Series
 from figures.paper import HALL, to_pages, to_png
 from tests.factories import make_trace
 from tests.ui.tours.test_guide import CONFIG
 from ui.tours.guide import LECTURES
+from ui.tours.lecture import Asked
 from ui.tours.scene_facts import sentences, spread
 from ui.tours.stops import Scene, UnfitError
 
@@ -25,19 +24,6 @@ def scene(seed: int = 0, **shape: int) -> Scene:
         trace, CONFIG, without=lambda edits: (-1.0, "x b"),
         moments=lambda: {0: trace, 10: later, 20: later},
     )  # fmt: skip
-
-
-@given(st.integers(1, 6), st.integers(1, 20), st.integers(1, 5), st.integers(0, 99))
-def test_every_scene_can_be_shown_of_any_trace(s: int, t: int, n_heads: int, seed: int) -> None:
-    given_scene = scene(seed, S=s, T=t, n_heads=n_heads)
-    for stop in SCENES:
-        if stop is SCENES[6]:  # of a riddle's own sentence
-            continue
-        assert stop.facts is not None
-        facts = stop.facts(given_scene)
-        asked = stop.asked(facts)
-        assert len(facts.pictures) >= 2 and not facts.settings
-        assert 0 <= asked.answer < len(asked.options) and asked.because
 
 
 def test_what_a_scene_lacks_is_said() -> None:
@@ -74,6 +60,14 @@ def test_training_asks_when_the_last_sentence_was_first_written() -> None:
     assert facts.options[facts.answer] == "10 updates"
     last = facts.pictures[-1]
     assert isinstance(last, Lines) and last.lines[-1][0] == "finished model"
+
+
+def test_a_single_picture_is_the_answer() -> None:
+    one, two = (sentences(("source", [word], ())) for word in "ab")
+    question = SCENES[0].question(scene())
+    assert [Asked(question, (two,)).picture(beat) for beat in (0, 1, 2)] == [None, two, two]
+    assert [Asked(question, (one, two)).picture(beat) for beat in (0, 1)] == [one, two]
+    assert Asked(question).picture(1) is None
 
 
 def test_moments_include_the_first_and_the_last() -> None:

@@ -96,9 +96,11 @@ def opening_component(
 
 
 def _scene(scene: Scene) -> Mapping[str, Any]:
-    trace, referent = scene.trace, scene.referent
+    rest = vars(scene).copy()
+    trace, referent = rest.pop("trace"), rest.pop("referent")
+    rest |= {"light": _rounded(scene.light), "breaks": scene.breaks and asdict(scene.breaks)}
     written = merge(trace.cross.mean(axis=(0, 1)), None, referent.words)[: referent.step]
-    return {
+    return rest | {
         "words": labels(group_labels(trace.src_tokens, referent.words)),
         "special": [group[0] in trace.src_special for group in referent.words],
         "pronoun": referent.pronoun,
@@ -110,13 +112,6 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         ],
         "step": referent.step,
         "written": _rounded(written),
-        "kind": scene.kind,
-        "light": _rounded(scene.light),
-        "heading": scene.heading,
-        "replies": scene.replies,
-        "verdict": list(scene.verdict),
-        "detail": scene.detail,
-        "breaks": asdict(scene.breaks) if scene.breaks else None,
     }
 
 
