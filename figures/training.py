@@ -118,7 +118,7 @@ def curves(
         color=alt.Color(
             "model:N", title=None,
             scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
-            legend=alt.Legend(orient="top") if len(names) > 1 else None,
+            legend=alt.Legend(orient="top", columns=5) if len(names) > 1 else None,
         ),
         strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),

@@ -76,8 +76,9 @@ def _draw_shipped() -> None:
         and any(math.isfinite(at.val_nll) for at in entry.history.snapshots)
     }  # fmt: skip
     if lines:
-        title = "validation loss of the installed models, nats per piece"
-        draw_chart(curves(lines, title, current_theme()), f"{title}: {last(lines)}")
+        st.markdown("**Validation loss of the installed models in training**")
+        chart = curves(lines, "nats per piece", current_theme(), height=360)
+        draw_chart(chart, f"Validation loss of the installed models: {last(lines)}")
 
 
 def _remember() -> None:
