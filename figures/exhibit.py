@@ -207,6 +207,7 @@ class Graph(Panel):
     beam: int = 1  # ranks below it are drawn tall
     kept: tuple[bool, ...] = ()  # [n] True for nodes in the beam, which have a box
     ends: tuple[End, ...] = ()  # [n] end of a path at this node, or ""
+    root: str = "<s>"  # token before the first step
 
     def __post_init__(self) -> None:
         super().__post_init__()

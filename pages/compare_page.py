@@ -10,7 +10,7 @@ from ui.compare.matching import MATCHING
 from ui.compare.numbers import NUMBERS
 from ui.compare.sections import TOPIC, draw_section, sections
 from ui.compare.setup import draw_choice, read_right, warning
-from ui.compare.texts import draw_texts
+from ui.compare.texts import draw_difference, draw_texts
 from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.side import Side
@@ -72,7 +72,10 @@ def whole(view: View) -> None:
     setup = read_right(setup, left)
     url_state.settle(compared=[member.finished for member in setup.views])
     draw_texts(setup, sides_of(setup))
-    story(setup)
+    picture = st.container()  # first on screen: the sentence about it and its switches stand below
+    draw_difference(setup, sides_of(setup))
+    with picture:
+        story(setup)
 
 
 PAGE = Page(

@@ -34,7 +34,8 @@ Part = Panel | Series
 
 def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
     """Return the figure; draw and save it within `style`."""
-    words, legend = (text and label(text, 2_000) for text in (exhibit.title, exhibit.legend))
+    texts = (exhibit.title, exhibit.legend) if preset.titled else ("", "")
+    words, legend = (text and label(text, 2_000) for text in texts)
     title = wrapped(words, preset.title, preset.room, bold=True)
     caption = wrapped(legend, preset.text, preset.room)
     gap = 0.8 * preset.text
@@ -61,7 +62,7 @@ def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
 
 
 def _gap(preset: Preset) -> float:
-    return 1.8 * preset.small
+    return (0.9 if preset.height else 1.8) * preset.small  # a slide is short
 
 
 def _stacked(blocks: Sequence[Block], preset: Preset) -> float:
@@ -176,7 +177,7 @@ class _Row:
         if shapes := [(part.n, part.m) for part in self.parts if isinstance(part, Matrix)]:
             high = min(self.preset.cell, max(most, size) / max(n for n, _ in shapes))
             wide, tall = cell_size(shapes, self.cell, high, size)
-            if self.preset.fills:
+            if self.preset.fills or (self.preset.height and len(self.parts) > 3):
                 wide, tall = min(self.cell, _WIDE * high), high
             self.titles = self._titles(wide, max(1, self.lines))
         for part in self.parts:

@@ -27,6 +27,7 @@ class Preset:
     dpi: int = 300  # dots per inch of a PNG
     #: matrices fill the height, without a colour scale, on the background of the page
     fills: bool = False
+    titled: bool = True  # False draws parts without the figure's title and caption
 
     @property
     def room(self) -> float:

@@ -31,7 +31,7 @@ class Tree:
         # The root is the last of all lists, and its width the last of the step widths.
         self.ranks = [*(round(rank) - 1 for rank in graph.column("rank")), 0]
         self.steps = [*(round(step) - 1 for step in graph.column("step")), _ROOT]
-        self.tokens = [*map(label, graph.rows), "<s>"]
+        self.tokens = [*map(label, graph.rows), label(graph.root)]
         self.lines, self.kept = [*graph.lines, 0], [*graph.kept, True]
         self.ends = [*graph.ends, ""]
         # Nodes in the beam show log p and score below the token, others log p beside it.

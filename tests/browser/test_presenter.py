@@ -67,6 +67,15 @@ def test_every_page_is_led_by_keys_and_fits_projectors(app: str, page: Page) -> 
     assert not wrong
 
 
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_player_ends_on_screen(app: str, page: Page, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{app}/?{QUERY}&present=on")
+    settled(page)
+    box = page.locator(".player").bounding_box()
+    assert box is not None and box["y"] + box["height"] <= height
+
+
 def test_the_first_arrow_is_one_step(app: str, page: Page) -> None:
     page.goto(f"{app}/?{QUERY}&present=on&step=5")
     settled(page)

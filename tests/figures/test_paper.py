@@ -173,6 +173,19 @@ def test_many_panels_name_their_axes_once() -> None:
         assert {part.short for part in tight} <= set(narrow.words)
 
 
+def test_many_panels_fill_a_slide_with_and_without_title_and_caption() -> None:
+    slide = PRESETS["slide"]
+    made = exhibit(*[panel(15, 14) for _ in range(32)], columns=8)
+    for preset in (slide, dataclasses.replace(slide, titled=False)):
+        with drawing(made, preset) as seen:
+            assert (made.title in seen.lines, made.caption in seen.lines) == (preset.titled,) * 2
+            boxes = [ax.bbox for ax in seen.matrices]
+            wide = max(box.x1 for box in boxes) - min(box.x0 for box in boxes)
+            assert wide > 0.78 * 72 * preset.width
+            area = sum(box.width * box.height for box in boxes)
+            assert area > 0.25 * 72**2 * preset.width * preset.height
+
+
 def test_series_show_lines_bars_and_names() -> None:
     with drawing(exhibit(series(), bars(), panel(2, 3))) as seen:
         wanted = {"Two waves", "pos", "PE", "sin", "cos", "Next token", "_das", "=x", "</b>", "0.3"}

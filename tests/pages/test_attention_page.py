@@ -123,7 +123,7 @@ def test_a_measure_from_outside_is_in_the_list_the_table_and_the_files(
     found = [button for button in app.button if str(button.key).startswith("find_")]
     assert found[0].label == f"Layer {layer + 1}, head {head + 1} has **{values.max():.2f}**"
     (charts, files) = (app.main.get("vega_lite_chart"), app.main.get("download_button"))
-    assert len(charts) == 1 and len(files) == 14
+    assert len(charts) == 1 and len(files) == 21
     assert "*peak* (your measure)" in app.selectbox(key="find_widget").options
     sent = [unpack(each.proto.bytes)[0] for each in app.main.get("bidi_component")]
     (under,) = [each["does"]["cross"] for each in sent if "does" in each]

@@ -192,7 +192,7 @@ def test_every_view_works_or_says_why(open_shipped: RunApp, case: str) -> None:
             assert app.get("download_button")
             links = [each.proto.label for each in app.main.get("page_link")]
             why = ["Why "] * (case == "sentences")  # one model made both translations
-            assert [label[:4] for label in links] == [*why, "A on", "B on"]
+            assert [label[:4] for label in links] == ["A on", "B on", *why]
 
 
 def test_players_stand_at_one_step_and_the_longer_one_leads(open_shipped: RunApp) -> None:

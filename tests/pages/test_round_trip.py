@@ -27,8 +27,8 @@ ACTS = {
     "door_entry": "opens another page",
 }
 
-#: Suffix of the keys of controls for files, which change nothing on the page.
-OF_FILES = "_figure_size"
+#: Suffixes of the keys of controls for files, which change nothing on the page.
+OF_FILES = ("_figure_size", "_figure_titled")
 
 #: Elements that AppTest does not model. Those of components hold what Params say (tested below);
 #: none of the others keeps anything.

@@ -78,6 +78,7 @@ class Tree:
     n_forced: int = 0  # steps forced by a prefix
     sampled: bool = False  # whether tokens were sampled; the beam size is then 1
     rule: BeamRule = PAPER  # scoring rule
+    root: str = "<s>"  # token with which the model's decoder starts
 
     def path(self, index: int) -> tuple[int, ...]:
         """Return node indices from the first token to a node, or () for the root, -1."""
@@ -179,6 +180,7 @@ def beam_tree(trace: Trace) -> Tree:
     return Tree(
         Compact(Node, nodes), tuple(steps), leaves, record.beam_size,
         record.alpha, record.max_length, record.n_forced, record.sampling is not None, rule,
+        trace.tgt_tokens[0],
     )  # fmt: skip
 
 

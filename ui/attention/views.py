@@ -1,6 +1,7 @@
 """Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,6 +113,8 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
         offer_cut(view, choice, maps)
+        enlarged = replace(choice, display="matrix", queries=(), keys=())
+        offer(view, enlarged, maps, "enlarged", "Download this map")
 
 
 def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
@@ -371,12 +374,14 @@ def _take_heads() -> None:
     mark_heads(AttentionSettings.heads.parse(chosen) or ())
 
 
-def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:
+def offer(
+    view: View, choice: AttentionChoice, maps: Maps, key: str = "attention", label: str = "Download"
+) -> None:
     """Draw the display's download button, unless no head is chosen."""
     n_layers, n_heads, n, m = maps.weights.shape
     count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
     if count:
         download_button(
             lambda: attention_exhibit(trace_for(view), choice, source_of(view)),
-            key="attention", name=stem(choice, maps), n_numbers=count * n * m,
+            key=key, name=stem(choice, maps), n_numbers=count * n * m, label=label,
         )  # fmt: skip

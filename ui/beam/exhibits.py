@@ -78,6 +78,7 @@ def search_tree(
         beam=tree.beam_size,
         kept=tuple(node.outcome in _KEPT for node in shown),
         ends=tuple(_ENDS.get(node.outcome, "") for node in shown),
+        root=tree.root,
     )
     return Exhibit(
         name="search-tree",

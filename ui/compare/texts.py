@@ -1,4 +1,4 @@
-"""Both translations at the top of Compare, their scores, and their first difference."""
+"""Both translations on Compare, their scores, and their first difference."""
 
 import math
 from dataclasses import dataclass
@@ -83,27 +83,40 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
 
 
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
-    """Draw both texts side by side, and a sentence about their difference."""
+    """Draw both texts side by side."""
     left, right = sides
-    one, two = (text_of(side.trace) for side in sides)
-    if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
-        one, two = (text_of(side.trace, "token") for side in sides)
     scored = url_state.get(CompareChoice.scored)
-    edits = setup.pairing == "edits" and not setup.follow
-    if edits and not scored:
+    if _of_edits(setup) and not scored:
         draw_changes(right.view, right.trace, left.trace)
         _draw_cut(right.trace)
     else:
         for side, text, other, column in zip(
-            sides, (one, two), (two, one), st.columns(2, gap="large"), strict=True
+            sides, texts := _texts(sides), texts[::-1], st.columns(2, gap="large"), strict=True
         ):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
+
+
+def _of_edits(setup: Setup) -> bool:
+    return setup.pairing == "edits" and not setup.follow
+
+
+def _texts(sides: tuple[Side, Side]) -> tuple[Text, Text]:
+    one, two = (text_of(side.trace) for side in sides)
+    if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
+        one, two = (text_of(side.trace, "token") for side in sides)
+    return one, two
+
+
+def draw_difference(setup: Setup, sides: tuple[Side, Side]) -> None:
+    """Draw a sentence about the first difference, and the switches of both texts."""
+    left, right = sides
+    one, two = _texts(sides)
     place = st.container(key="compare_where")
     summary, switches = place.columns([4, 3], vertical_alignment="center")
     summary.markdown(
         said_of_changes(right.view, right.trace, left.trace)
-        if edits
+        if _of_edits(setup)
         else linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats")
     )
     if (

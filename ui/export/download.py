@@ -38,8 +38,8 @@ T = TypeVar("T")
 #: Seconds by which a table yields to computations, for which a page waits.
 _BEHIND = 2.0
 
-#: Session state: the picture size, shared by all figures.
-_SIZE = "figure_size"
+#: Session state: the picture size, and True for a picture with title and caption, for all figures.
+_SIZE, _TITLED = "figure_size", "figure_titled"
 
 __all__ = ["download_below", "download_button", "figure_for", "source_of", "trace_for"]
 
@@ -84,8 +84,9 @@ FORMATS: tuple[Format, ...] = (
 
 
 def download_button(
-    make: Callable[[], Exhibit], *, key: str, name: str = "figure_for", n_numbers: int = 0
-) -> None:
+    make: Callable[[], Exhibit], *, key: str, name: str = "figure_for", n_numbers: int = 0,
+    label: str = "Download",
+) -> None:  # fmt: skip
     """Draw the popover.
 
     Args:
@@ -95,8 +96,9 @@ def download_button(
         key: unique on the page.
         name: stem of the file names, equal to the exhibit's name (see `file_stem`).
         n_numbers: how many numbers the figure shows, if known. With too many, the CSV is disabled.
+        label: what to press.
     """
-    with st.popover("Download", type="tertiary", icon=":material/download:", key=f"{key}_popover"):
+    with st.popover(label, type="tertiary", icon=":material/download:", key=f"{key}_popover"):
         _offer(make, key, name, n_numbers)
 
 
@@ -109,7 +111,12 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
         **filled(widget, st.session_state.get(_SIZE, DEFAULT.name),
                  partial(st.session_state.__setitem__, _SIZE)),
     )  # fmt: skip
-    preset = PRESETS[st.session_state[widget]]
+    titled = f"{key}_figure_titled"
+    st.toggle("Title and caption in pictures", **filled(
+        titled, st.session_state.get(_TITLED, True),
+        partial(st.session_state.__setitem__, _TITLED),
+    ))  # fmt: skip
+    preset = replace(PRESETS[st.session_state[widget]], titled=st.session_state[titled])
     session, place = current_session(), st.empty()
 
     def say(line: str) -> None:

@@ -5,7 +5,9 @@ import math
 import numpy as np
 
 from figures.labels import count, plain_token, query_labels
+from figures.outcomes import penalty_of
 from transformer.measures.entropy import entropy_bits, nats_to_bits
+from transformer.search.rules import PAPER
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.tours.stops import (
@@ -290,10 +292,11 @@ def against_greedy(scene: Scene) -> StopFacts:
 def length_penalty(scene: Scene) -> StopFacts:
     """The score of the translation and its terms."""
     trace = scene.trace
-    alpha = trace.search.alpha if trace.search else 0.6
+    alpha, rule = (trace.search.alpha, trace.search.rule) if trace.search else (0.6, None)
     total, n = float(trace.log_probs.sum()), len(trace.predicted_ids)
-    penalty = ((5 + n) / 6) ** alpha
-    values = {"n": n, "alpha": alpha, "penalty": penalty}
+    rule = rule or PAPER
+    penalty = float(trace.penalties[-1]) if len(trace.penalties) else rule.penalty(n, alpha)
+    values = {"n": n, "penalty": penalty, "divisor": penalty_of(n, alpha, rule)}
     values |= {"total": _signed(total), "score": _signed(trace.score)}
     return StopFacts(*numbers(trace.score, [total, total * penalty, total / n], _signed), values)
 

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,10 @@ def test_the_message_holds_every_node(tree: Tree) -> None:
     assert header["single"]
     assert shown.choice == {"a": 2, "b": None, "dropped": True}
     assert header["beam"] == 3
+    other = searched(3, 3)
+    other = replace(other, tgt_tokens=("<pad>", *other.tgt_tokens[1:]))
+    marian = tree_component(beam_tree(other), TreeChoice(2, None, True), "x")
+    assert marian.header["root"] == "<pad>"
     for node in tree.nodes:
         i = node.index
         assert header["parent"][i] == node.parent

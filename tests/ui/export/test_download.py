@@ -73,6 +73,9 @@ def test_nothing_is_computed_before_a_click() -> None:
     assert [each.value for each in sizes] == ["two-columns"] * 2
     app.get("button_group")[0].set_value("slide").run()
     assert [each.value for each in app.get("button_group")] == ["slide"] * 2
+    assert [each.value for each in app.toggle] == [True] * 2
+    app.toggle[1].set_value(False).run()  # so are its title and caption
+    assert [each.value for each in app.toggle] == [False] * 2
     assert not app.exception
 
 

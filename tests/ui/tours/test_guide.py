@@ -16,11 +16,13 @@ from figures.labels import KIND_NAMES, one_stop, percent, query_labels
 from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.forks import ROOT
+from tests.searched import searched
 from tests.test_calls import check_program
 from tests.transformer.study.test_corpus import study
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
 from transformer.models.catalogue import inspect_entry, list_entries
+from transformer.search.rules import hugging_face
 from transformer.study.records import Role, Study, studies_of
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import needs
@@ -137,6 +139,15 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
         assert 0 <= asked.answer < len(asked.options) and asked.because
         least = 2 if stop in SCENES else 1 if stop in TRAINING.stops[1:] else 0
         assert len(facts.pictures) >= least
+
+
+def test_the_length_penalty_is_the_one_of_the_search() -> None:
+    trace = searched(1, 2)
+    assert trace.search is not None
+    marian = replace(trace, search=replace(trace.search, rule=hugging_face()))
+    n = len(trace.predicted_ids)
+    assert f"((5 + {n}) / 6)^0.6" in question(DECODING, 5, Scene(trace, CONFIG)).ask
+    assert f"by {n}^0.6 = {n**0.6:.3f}" in question(DECODING, 5, Scene(marian, CONFIG)).ask
 
 
 def test_the_decoder_looks_at_the_token_with_the_largest_weight() -> None:

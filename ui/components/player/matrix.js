@@ -65,14 +65,19 @@ export const matrixPart = {
   /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
    * labels, never more than `enough`. */
   matrixHeight(needed, enough) {
-    const room = Math.max(240, Math.min(enough, window.innerHeight - pageTop(this.scroller) - 14));
+    const room = Math.min(enough, this.matrixRoom());
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
-  /** Size of labels in px; larger while presenting, and in a tall window, whose cells are larger. */
+  matrixRoom() {
+    return Math.max(240, window.innerHeight - pageTop(this.scroller) - 14);
+  },
+
+  /** Size of labels in px; larger while presenting, and in a tall window, as far as rows stay in it. */
   labelSize() {
     const scale = Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
-    return LABEL * scale * Math.min(1.25, tallness());
+    const rows = this.message.header.rows.length + 8; // and the labels of the columns
+    return Math.max(LABEL, Math.min(LABEL * scale * Math.min(1.25, tallness()), this.matrixRoom() / rows));
   },
 
   drawMatrix() {

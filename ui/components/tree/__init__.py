@@ -51,6 +51,7 @@ def tree_component(
     header = {
         "label": label,
         "beam": tree.beam_size,
+        "root": show_token(tree.root),
         "texts": list(texts),
         "outcomes": list(OUTCOMES.values()),
         "text": [texts[show_token(node.token)] for node in tree.nodes],

@@ -12,7 +12,7 @@ const TALL = 40;
 const THIN = 20;
 const HEAD = 26; // above the rows: the number of the step
 const GUTTER = 26; // left of the columns: the rank
-const ROOT = 62; // the column of <s>
+const ROOT = 62; // the column of the first token
 const FENCE = 14; // between the beam and what was dropped
 
 const MOST_DROPPED = 5; // wider beams than this leave out edges to what they dropped
@@ -41,7 +41,7 @@ export function geometry(header, zoom, type, narrow = 1) {
   };
 }
 
-/** The rectangle of a node; -1 is <s>. */
+/** The rectangle of a node; -1 is the root. */
 export function rectOf(header, size, index) {
   if (index < 0) {
     const height = size.height(0);
@@ -138,7 +138,7 @@ function paintRoot(pen, view) {
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.font = `italic ${13 * size.unit}px ${font}`;
-  pen.fillText("<s>", box.x + box.w / 2, box.y + box.h / 2);
+  pen.fillText(fitted(pen, header.root, size.root - 6), box.x + box.w / 2, box.y + box.h / 2);
 }
 
 function paintNode(pen, view, state, index, box) {
