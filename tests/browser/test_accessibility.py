@@ -101,6 +101,7 @@ def test_the_picture_is_two_tabs_away(app: str, page: Page, at: str, picture: st
     expect(page.locator(f"{picture}:focus")).to_have_count(1)
 
 
+@pytest.mark.timeout(900)  # a slow machine takes a minute for some views
 @pytest.mark.parametrize("part", range(4))
 def test_every_view_is_accessible(app: str, page: Page, part: int) -> None:
     """Without a finding of axe in any theme, presenting or not; every picture in words too.

@@ -27,11 +27,12 @@ VISITS: list[tuple[str, dict[str, str]]] = [
                    "head": "1", "queries": "2", "keys": "3"}),
     ("compare", {"scored": "on"}),
     ("", {"present": "on"}),
+    ("", {"lecture": "attention"}),
 ]  # fmt: skip
 
 #: Beside a server's first words, empty places and a bar may stand for less than a frame of the
 #: browser. The classes in these selectors are checked on their own.
-PASSING = re.compile(r"stProgress.*st-key-starting|st-key-starting.*stEmpty")
+PASSING = re.compile(r"\.hides|stProgress.*st-key-starting|st-key-starting.*stEmpty")
 
 #: Notes which of SELECTORS have matched, even if only for a moment of a run.
 WATCH = """(() => {
@@ -76,7 +77,7 @@ def test_every_selector_matches_an_element(page: Page, tmp_path: Path) -> None:
     (broken / "config.json").write_text("{}")
     roots = {"HEADLIGHT_CHECKPOINTS": f"{ROOT / 'checkpoints'}{os.pathsep}{broken.parent}"}
     wanted = selectors()
-    files = {"style.css", "presenting.css", "page.js", "translated.js"}
+    files = {"style.css", "presenting.css", "lecture.css", "page.js", "translated.js"}
     assert files == {*wanted.values()} and len(wanted) > 130
     page.add_init_script(f"const SELECTORS = {json.dumps([*wanted])}; {WATCH}")
     # A server that has just started shows its first words while it loads libraries.

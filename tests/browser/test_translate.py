@@ -280,7 +280,7 @@ def test_each_step_shows_both_attentions_and_candidates(app: str, open_page: Ope
 
 def test_a_cell_of_the_layers_is_read_and_a_bar_opens_it(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcd&view=layers")
-    cells, said = page.locator(".layers td"), page.locator(".layers .readout")
+    cells, said = page.locator(".layers tbody td"), page.locator(".layers .readout")
     expect(page.get_by_text("Translations from each encoder layer")).to_be_visible()
     until_idle(page)  # a run draws the table anew
     cells.nth(5).hover()  # the second step, after the last layer

@@ -208,6 +208,8 @@ class View:
     @property
     def finished(self) -> Request:
         """The request, of the finished model for a moment of its training."""
+        if self.entry.updates is None:
+            return self.request
         return replace(self.request, model=self.entry.ref.after(None))
 
     def step(self, count: int) -> int | None:

@@ -1,7 +1,5 @@
 """A tour's questions and answers as a page to print."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from html import escape
 

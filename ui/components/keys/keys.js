@@ -161,7 +161,7 @@ function offerSkip() {
   const skip = document.querySelector(SKIP);
   if (!skip || skip.nextElementSibling?.matches(".skip-to-picture")) return;
   const link = skip.cloneNode();
-  link.removeAttribute("data-testid");
+  delete link.dataset.testid;
   link.classList.add("skip-to-picture");
   link.textContent = "Skip to the picture";
   link.onclick = (event) => {

@@ -7,8 +7,6 @@ The body holds 16-bit integers. Every slice of an array along its first axis has
 so that a number is as exact as the slice's largest allows: 1/65,534 of it.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
