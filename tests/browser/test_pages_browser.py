@@ -131,8 +131,8 @@ def test_the_whole_model_keeps_its_choice_in_the_link_and_opens_pages(
     until_idle(page)
     plan.get_by_role("button", name="Open as a page").click()
     expect(page).to_have_url(re.compile("/head.*layer=1"))
-    for chosen in ("Layer 1", "Head 2"):
-        expect(page.get_by_role("combobox", name=re.compile(chosen))).to_be_visible()
+    for name, chosen in (("Layer", "Layer 1"), ("Head", "Head 2")):
+        expect(page.get_by_role("combobox", name=name, exact=True)).to_have_value(chosen)
 
 
 def text_of(value: float) -> str:

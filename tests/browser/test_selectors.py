@@ -28,11 +28,12 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("compare", {"scored": "on"}),
     ("", {"present": "on"}),
     ("", {"lecture": "attention"}),
+    ("", {"tour": "positions", "stop": "1", "guess": "0"}),
 ]  # fmt: skip
 
 #: Beside a server's first words, empty places and a bar may stand for less than a frame of the
 #: browser. The classes in these selectors are checked on their own.
-PASSING = re.compile(r"\.hides|stProgress.*st-key-starting|st-key-starting.*stEmpty")
+PASSING = re.compile(r"\.hides|^@page|stToast|stProgress.*st-key-starting|st-key-starting.*stEmpty")
 
 #: Notes which of SELECTORS have matched, even if only for a moment of a run.
 WATCH = """(() => {

@@ -112,7 +112,8 @@ def test_a_rerun_does_no_more_than_it_must(
     marks = [recorded(module, "fingerprint") for module in (catalogue, folder, tracing)]
     n_checkpoints = sum(each.is_dir() for each in random_checkpoints.iterdir())
     for page in ("", "beam", "attention", "head", "tokens", "positions", "compare"):
-        app, shown = run_app(at=page), 2 if page == "compare" else 1
+        shown, query = (2, {"pairing": "models"}) if page == "compare" else (1, {})
+        app = run_app(at=page, **query)
         for new in (False, True):
             forward_passes()
             for each in (started, keys, *listed, *marks):
