@@ -1,6 +1,7 @@
 """The page's choices: study, table contents, head, and query and key terms."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformer.study.records import Role
 from transformer.study.where import OFS, Term
@@ -65,3 +66,33 @@ def head_of(opened: Opened, role: Role | None, measure: str = "") -> Head:
         return max(study.heads, key=lambda head: study.importance[measure][head.kind][head[1:]])
     best = max(findings, key=lambda finding: (finding.named, finding.choice), default=None)
     return best.head if best else study.heads[0]
+
+
+class Measure(NamedTuple):
+    """On-screen texts of an importance measure."""
+
+    name: str
+    about: str
+    unit: str = "nats per token"
+    digits: int = 3
+
+
+MEASURES = {
+    "gradient": Measure(
+        "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
+    ),
+    "removal": Measure(
+        "single removal", "The log-probability lost per token when only this head is removed."
+    ),
+    "bleu": Measure(
+        "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",
+        "points", 1,
+    ),
+    "order": Measure(
+        "order of pruning", "Heads are removed one at a time, the least harmful first.",
+        "", 0,
+    ),
+    "sharpness": Measure(
+        "sharpness", "A query's largest weight, on average; not a measure of importance.", "",
+    ),
+}  # fmt: skip

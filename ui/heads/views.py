@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -31,42 +31,12 @@ from ui.core.view import View
 from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of
 from ui.frame.page import open_page
-from ui.heads.choice import OWN, HeadsChoice, term_of
+from ui.heads.choice import MEASURES, OWN, HeadsChoice, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.desk import drawn
 from ui.work.models import load
 from ui.work.results import LONG
 from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
-
-
-class Measure(NamedTuple):
-    """On-screen texts of an importance measure."""
-
-    name: str
-    about: str
-    unit: str = "nats per token"
-    digits: int = 3
-
-
-MEASURES = {
-    "gradient": Measure(
-        "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
-    ),
-    "removal": Measure(
-        "single removal", "The log-probability lost per token when only this head is removed."
-    ),
-    "bleu": Measure(
-        "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",
-        "points", 1,
-    ),
-    "order": Measure(
-        "order of pruning", "Heads are removed one at a time, the least harmful first.",
-        "", 0,
-    ),
-    "sharpness": Measure(
-        "sharpness", "A query's largest weight, on average; not a measure of importance.", "",
-    ),
-}  # fmt: skip
 
 #: Maximum number of other roles listed for a head, and of words quoted around a pair.
 _MOST, _AROUND = 3, 2

@@ -7,12 +7,10 @@ Entering a stop replaces all settings by its own; those in the link take precede
 the reader is free to change them.
 """
 
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode, urljoin
 
@@ -44,31 +42,13 @@ from ui.tours import (  # noqa: F401 - facts
     training_exhibits,
 )
 from ui.tours.sheet import sheet
-from ui.tours.stops import FACTS, Question, Scene, Stop, Tour
+from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours
 from ui.translate.opening import find_broken
 from ui.work.desk import computed, get_trace, prepare
 from ui.work.models import entries, resolve
 from ui.work.studies import study_of
 
-
-def _tours(file: str, lecture: bool) -> dict[str, Tour]:
-    tables = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))["tours"]
-    return {table["name"]: _tour(**table, lecture=lecture) for table in tables}
-
-
-def _tour(
-    page: str, section: str, stops: list[dict[str, Any]], lecture: bool, **texts: str
-) -> Tour:
-    built = (_stop(**{"section": section, "page": page, **stop}) for stop in stops)
-    return Tour(section=section, stops=tuple(built), lecture=lecture, **texts)
-
-
-def _stop(facts: str, **fields: Any) -> Stop:
-    texts = {name: fields.pop(name) for name in [*fields] if name.startswith(("ask", "because"))}
-    return Stop(facts=FACTS[facts], texts=texts, **fields)
-
-
-_BY_NAME, LECTURES = _tours("tours.toml", False), _tours("lectures.toml", True)
+_BY_NAME, LECTURES = read_tours("tours.toml"), read_tours("lectures.toml", lecture=True)
 #: In the paper's order.
 TOURS = tuple(_BY_NAME.values())
 
@@ -82,13 +62,6 @@ STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
 LECTURE: Param[str] = Param("lecture", url_state.text(url_state.MAX_URL_CHARACTERS), "")
 SCENE: Param[int] = Param("scene", url_state.whole(1, 99), 1)
 GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
-
-#: Terms that stops explain or use.
-TERMS_OF_TOURS = (
-    "auto-regressive", "beam", "greedy", "score", "length penalty", "α", "entropy", "softmax",
-    "query", "key", "mask", "nats", "log p", "prefix", "residual", "cosine", "label smoothing",
-    "BLEU", "warm-up", "cross-attention", "shifted right", "ablation", "pruning",
-)  # fmt: skip
 
 _AT = "headlight_tour_at"
 _LOOKED = "headlight_tour_looked"

@@ -95,10 +95,13 @@ def draw_scene(here: TourStop, view: View) -> None:
         guide.show_subject(here, view, guide.scene_of(view))
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
-    answer = " \u2003 ".join(map(plain, question.options))
+    # Letters, so that a class can vote by hand or card.
+    options = enumerate(map(plain, question.options))
+    lettered = [f"**{chr(65 + at)}** {option}" for at, option in options]
+    answer = " \u2003 ".join(lettered)
     if beat == asked.beats:
-        right = question.options[question.answer : question.answer + 1]
-        answer = " ".join([*(f"**{plain(option)}.**" for option in right), question.because])
+        right = lettered[question.answer : question.answer + 1]
+        answer = " ".join([*(f"{option}." for option in right), question.because])
     for text in filter(None, (question.ask, answer)):
         foot.markdown(text)
     with st.container(key="scene_ahead"):

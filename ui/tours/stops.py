@@ -7,8 +7,10 @@ has pictures of its own, or shows its page.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
+
+#: Terms that stops explain or use.
+TERMS_OF_TOURS = (
+    "auto-regressive", "beam", "greedy", "score", "length penalty", "α", "entropy", "softmax",
+    "query", "key", "mask", "nats", "log p", "prefix", "residual", "cosine", "label smoothing",
+    "BLEU", "warm-up", "cross-attention", "shifted right", "ablation", "pruning",
+)  # fmt: skip
 
 #: Options and the index of the right one.
 Chosen = tuple[tuple[str, ...], int]
@@ -161,6 +170,23 @@ class Tour:
     icon: str  # a Material icon
     stops: tuple[Stop, ...]
     lecture: bool = False
+
+
+def read_tours(file: str, *, lecture: bool = False) -> dict[str, Tour]:
+    """Return the tours of a TOML file in this folder by name; their facts must be registered."""
+
+    def stop(facts: str, **fields: Any) -> Stop:
+        texts = {
+            name: fields.pop(name) for name in [*fields] if name.startswith(("ask", "because"))
+        }
+        return Stop(facts=FACTS[facts], texts=texts, **fields)
+
+    def tour(page: str, section: str, stops: list[dict[str, Any]], **texts: str) -> Tour:
+        built = (stop(**{"section": section, "page": page, **fields}) for fields in stops)
+        return Tour(section=section, stops=tuple(built), lecture=lecture, **texts)
+
+    tables = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))["tours"]
+    return {table["name"]: tour(**table) for table in tables}
 
 
 def cell(layer: int | None, head: int | None) -> Settings:
