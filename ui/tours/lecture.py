@@ -96,12 +96,11 @@ def draw_scene(here: TourStop, view: View) -> None:
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
     # Letters, so that a class can vote by hand or card.
-    options = enumerate(map(plain, question.options))
-    lettered = [f"**{chr(65 + at)}** {option}" for at, option in options]
-    answer = " \u2003 ".join(lettered)
+    options = [*map(plain, question.options)]
+    answer = " \u2003 ".join(f"**{chr(65 + at)}** {option}" for at, option in enumerate(options))
     if beat == asked.beats:
-        right = lettered[question.answer : question.answer + 1]
-        answer = " ".join([*(f"{option}." for option in right), question.because])
+        right = options[question.answer : question.answer + 1]
+        answer = " ".join([*(f"**{option}.**" for option in right), question.because])
     for text in filter(None, (question.ask, answer)):
         foot.markdown(text)
     with st.container(key="scene_ahead"):
