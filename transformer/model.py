@@ -13,7 +13,7 @@ from transformer.kernels import Dropout, in_stream, lookup, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.positions import RelativePositions, make_positions
 from transformer.steps import KVCache
-from transformer.types import AttentionKind, literals
+from transformer.types import AttentionKind, checked_kind, literals
 
 #: Initial gains of matrices inside the residual branches, by name; 1 for all others.
 GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
@@ -150,13 +150,13 @@ class Transformer(nn.Module):
         output: Tensor = self.generator(hidden)
         return output
 
-    @literals
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
         """Return relative positions, to be added to logits: [1, H, queries, keys].
 
         Returns None for cross-attention or without them. The queries are the last positions.
         """
-        if self.config.positions != "relative" or kind == "cross":
+        # A plain check: compiled updates come through here, and `literals` keeps a cache.
+        if checked_kind(kind) == "cross" or self.config.positions != "relative":
             return None
         module = self.src_distances if kind == "encoder_self" else self.tgt_distances
         relative: Tensor = module(n_queries, n_keys)
