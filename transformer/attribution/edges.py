@@ -98,7 +98,7 @@ def edges(
 
 
 class _Block(NamedTuple):
-    """An attention block at work, in double precision; n queries, m keys."""
+    """An attention block at work; n queries, m keys."""
 
     weights: Tensor  # [H, n, m]
     values: Tensor  # [H, m, d_model], value vectors through W_O
@@ -143,7 +143,7 @@ class _Block(NamedTuple):
         """Take sums [..., d_model] through the LayerNorm and divide them by their lengths."""
         norm, shape = self.norm, sums.shape[-1:]
         if norm is not None:
-            gain, shift = norm.weight.double(), norm.bias.double()
+            gain, shift = norm.weight, norm.bias
             sums = nn.functional.layer_norm(sums, shape, gain, shift, norm.eps)
         return nn.functional.normalize(sums, dim=-1)
 
@@ -152,14 +152,14 @@ class _Block(NamedTuple):
         if self.norm is None:
             return parts
         scale = (self.sums[rows].var(-1, correction=0) + self.norm.eps).sqrt()[:, None, None]
-        return (parts - parts.mean(-1, keepdim=True)) / scale * self.norm.weight.double()
+        return (parts - parts.mean(-1, keepdim=True)) / scale * self.norm.weight
 
     @property
     def gap(self) -> float:
         """Largest difference of a number in the output from the sum of parts and biases."""
         parts = torch.einsum("hij,hjd->id", self.weights, self.values) + self.stream + self.bias
         total = self._scaled(parts[:, None], slice(None))[:, 0]
-        total = total if self.norm is None else total + self.norm.bias.double()
+        total = total if self.norm is None else total + self.norm.bias
         return float((total - self.output).abs().max())
 
 
@@ -189,13 +189,12 @@ def _block(
     record: Record, site: Site, around: Residual, attention: MultiHeadAttention, before: Tensor
 ) -> _Block:
     weights, v, added, output = (
-        record[site._replace(name=name)][0].double()
-        for name in ("weights", "v", "output", "hidden")
+        record[site._replace(name=name)][0] for name in ("weights", "v", "output", "hidden")
     )
-    w_o = attention.w_o.weight.double().view(-1, attention.n_heads, attention.d_v)
-    bias = torch.zeros_like(added[0]) if attention.w_o.bias is None else attention.w_o.bias.double()
+    w_o = attention.w_o.weight.view(-1, attention.n_heads, attention.d_v)
+    bias = torch.zeros_like(added[0]) if attention.w_o.bias is None else attention.w_o.bias
     values = torch.einsum("hjv,dhv->hjd", v, w_o)
-    stream = before[0].double()
+    stream = before[0]
     if isinstance(around, Skipped):
         values, bias = torch.zeros_like(values), torch.zeros_like(bias)
     elif isinstance(around, WithoutResidual):

@@ -89,7 +89,9 @@ def reasons(
     with torch.inference_mode():
         queries = _parts_before(model, trace, record, site, query)
         if kind == "cross":
-            keys = _parts_before(model, trace, record, Site("encoder", None, "final", "hidden"), key)
+            keys = _parts_before(
+                model, trace, record, Site("encoder", None, "final", "hidden"), key
+            )
         else:
             keys = _parts_before(model, trace, record, site, key)
         q, k = (

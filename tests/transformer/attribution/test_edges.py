@@ -123,11 +123,15 @@ def test_measures_are_those_of_plain_loops(
             single = plain(model, trace, kind, last, range(1, 2))
             np.testing.assert_allclose(result.heads[kind][last, 1], single[measure], atol=1e-4)
         stream = joint["stream"] if measure == "contribution" else 0
-        np.testing.assert_allclose(result.streams[kind][last], stream + np.zeros(len(joint["norm"])), atol=1e-4)
+        np.testing.assert_allclose(
+            result.streams[kind][last], stream + np.zeros(len(joint["norm"])), atol=1e-4
+        )
         assert result.gap < 1e-4
 
 
-def test_masked_edges_are_worth_nothing_and_rows_share_one(model: Transformer, trace: Trace) -> None:
+def test_masked_edges_are_worth_nothing_and_rows_share_one(
+    model: Transformer, trace: Trace
+) -> None:
     for measure in MEASURES:
         result = edges(model, trace, measure)
         later = np.triu(np.ones((len(TGT), len(TGT)), bool), 1)
@@ -142,7 +146,9 @@ def test_masked_edges_are_worth_nothing_and_rows_share_one(model: Transformer, t
 def test_a_head_whose_values_are_zero_adds_nothing(model: Transformer, trace: Trace) -> None:
     without = edited(model, "off cross.1.1")
     for measure in ("norm", "zeroing", "contribution"):
-        np.testing.assert_allclose(edges(without, trace, measure).heads["cross"][0, 0], 0, atol=1e-9)
+        np.testing.assert_allclose(
+            edges(without, trace, measure).heads["cross"][0, 0], 0, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("edits", [
@@ -198,9 +204,7 @@ def test_an_effect_is_that_of_the_cut(
             assert found[t, j] == pytest.approx(change, abs=1e-5), (at, t, j)
 
 
-def test_effects_read_one_position_for_each_step_and_key(
-    model: Transformer, trace: Trace
-) -> None:
+def test_effects_read_one_position_for_each_step_and_key(model: Transformer, trace: Trace) -> None:
     sizes: list[tuple[int, ...]] = []
     site = Site("decoder", None, "embedding", "hidden")
 
@@ -234,9 +238,7 @@ def test_parts_of_a_score_add_up_to_it(
 
 
 @pytest.mark.parametrize("edits", ["skip encoder.1", "no residual encoder.1", "off encoder.1.1"])
-def test_parts_of_an_edited_model_add_up_too(
-    model: Transformer, trace: Trace, edits: str
-) -> None:
+def test_parts_of_an_edited_model_add_up_too(model: Transformer, trace: Trace, edits: str) -> None:
     found = reasons(edited(model, edits), trace, "cross", 0, 0, 1, 2)
     assert found.shares.sum(dtype=np.float64) + found.relative == pytest.approx(
         found.score, abs=1e-4
