@@ -57,10 +57,9 @@ def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
     Args: streams: [..., n], counted in the sums.
     """
     total = values.sum(-1, dtype=np.float64) + (0 if streams is None else streams)
-    shares = np.divide(
-        values, total[..., None], out=np.zeros(values.shape), where=total[..., None] > 0
-    )
-    return shares.astype(np.float32)
+    total = total[..., None]
+    shares: Floats = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    return shares
 
 
 @literals
@@ -131,7 +130,7 @@ class _Block(NamedTuple):
     def _of(self, measure: Measure, rows: slice, taken: Tensor) -> Tensor:
         """Measure vectors [n', m, d_model] that queries take: [n', m]."""
         if measure == "norm":
-            return taken.norm(dim=-1)
+            return torch.linalg.vector_norm(taken, dim=-1)
         if measure == "contribution":
             output, scaled = self.output[rows, None], self._scaled(taken, rows)
             return (output.abs() - (output - scaled).abs()).sum(-1).clamp(min=0)
@@ -192,7 +191,8 @@ def _block(
         record[site._replace(name=name)][0] for name in ("weights", "v", "output", "hidden")
     )
     w_o = attention.w_o.weight.view(-1, attention.n_heads, attention.d_v)
-    bias = torch.zeros_like(added[0]) if attention.w_o.bias is None else attention.w_o.bias
+    bias: Tensor | None = attention.w_o.bias
+    bias = torch.zeros_like(added[0]) if bias is None else bias
     values = torch.einsum("hjv,dhv->hjd", v, w_o)
     stream = before[0]
     if isinstance(around, Skipped):

@@ -67,9 +67,7 @@ def effects(
     Raises: `ValueError` for "encoder_self", whose edges belong to no step, or a missing head.
     """
     if kind == "encoder_self":
-        raise ValueError(
-            "encoder edges belong to no step of the translation; expected decoder_self, cross"
-        )
+        raise ValueError("encoder edges belong to no step; expected decoder_self or cross")
     n_layers, n_heads, n_steps, n_keys = trace.attention(kind).shape
     for name, value, limit in (("layer", layer, n_layers), ("head", head, n_heads)):
         if value is not None:

@@ -214,7 +214,7 @@ def test_effects_read_one_position_for_each_step_and_key(model: Transformer, tra
 
     effects(model, trace, "decoder_self", hooks=count)
     assert sizes == [(1, len(TGT)), *((m, 1) for m in range(1, len(TGT) + 1))]
-    with pytest.raises(ValueError, match="expected decoder_self, cross"):
+    with pytest.raises(ValueError, match="expected decoder_self or cross"):
         effects(model, trace, "encoder_self")
     with pytest.raises(ValueError, match="layer=9 does not exist"):
         effects(model, trace, "cross", 9)
@@ -224,7 +224,7 @@ def test_effects_read_one_position_for_each_step_and_key(model: Transformer, tra
 def test_parts_of_a_score_add_up_to_it(
     model: Transformer, trace: Trace, kind: AttentionKind
 ) -> None:
-    n_layers, n_heads, n, m = trace.attention(kind).shape
+    n_layers, n_heads, n, _ = trace.attention(kind).shape
     for layer, head, query, key in ((0, 0, n - 1, 1), (n_layers - 1, n_heads - 1, 2, 0)):
         found = reasons(model, trace, kind, layer, head, query, key)
         assert found.shares.sum(dtype=np.float64) + found.relative == pytest.approx(
