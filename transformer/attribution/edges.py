@@ -130,7 +130,8 @@ class _Block(NamedTuple):
     def _of(self, measure: Measure, rows: slice, taken: Tensor) -> Tensor:
         """Measure vectors [n', m, d_model] that queries take: [n', m]."""
         if measure == "norm":
-            return torch.linalg.vector_norm(taken, dim=-1)
+            lengths: Tensor = torch.linalg.vector_norm(taken, dim=-1)
+            return lengths
         if measure == "contribution":
             output, scaled = self.output[rows, None], self._scaled(taken, rows)
             return (output.abs() - (output - scaled).abs()).sum(-1).clamp(min=0)
