@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from transformer.worker.scheduler import offer_turn
+from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.frame.page import all_pages, asked_for_page, reload_changed
 from ui.frame.pages import (
@@ -24,7 +24,7 @@ from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
 from ui.work.desk import place_for_progress
-from ui.work.turns import fall_back, run_in_turn
+from ui.work.visit import fall_back, run_in_turn
 
 HERE = Path(__file__).parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
@@ -59,28 +59,35 @@ def main() -> None:
     from ui.core import presenter
     from ui.frame import editing, through_time
     from ui.frame.sidebar import draw_sidebar
-    from ui.tours import guide
+    from ui.tours import guide, lecture
     from ui.work.roots import checkpoints_root
 
     libraries.set()
     url_state.enter("" if here is home else here.path, here.params)
     if url_state.entered():
         fall_back()
-    (path, values), (turned, by) = asked_for_page(), presenter.pressed()
+    turned, by = presenter.pressed()
+    if turned == "lecture":
+        guide.leave()
+    path, values = asked_for_page()
     if turned == "page":
         every = all_pages()
         path = every[(every.index(here) + by) % len(every)].path
     if path and path != here.path:
         st.switch_page(pages[path], query_params=values)  # as a link, so all of it counts
-    touring = bool(url_state.get(guide.TOUR))
+    touring = bool(url_state.get(guide.TOUR) or url_state.get(guide.LECTURE))
+    stop = guide.current_stop() if touring else None
+    lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
     draw_door(here, view)
-    guided = touring and guide.fits(view)
+    guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(here.title, touring=guided)
-    if guided:
+        presenter.draw_presenter(here.title, guided, lecturing)
+    if lecturing:
+        lecture.draw_scene(view)
+    elif guided:
         guide.draw_bar(view, here)
     elif touring and view.checkpoint:
         guide.draw_unfit(view)
@@ -89,7 +96,7 @@ def main() -> None:
             through_time.draw_bar(view)
         if view.entry.ref.edits:
             editing.draw_bar(view)
-    why = why_not(view, here)
+    why = None if lecturing and here.path == "tours" else why_not(view, here)
     if here.model == "needed" and not view.checkpoint:
         st.header("No model to look into")
         st.text(

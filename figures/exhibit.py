@@ -174,6 +174,23 @@ def _check_real(title: str, values: Numbers) -> None:
         raise ValueError(f"part {title!r}: infinite values; use NaN for missing ones")
 
 
+@dataclass(frozen=True, eq=False)
+class Lines(Panel):
+    """Sentences one above another, with light from one word on the words of the first.
+
+    `values` [1, m] are the weights of the light on the m tokens of the first sentence.
+    """
+
+    lines: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and tokens; "▁" begins a word
+    marked: frozenset[tuple[int, int]] = frozenset()  # lines and tokens in the accent colour
+    light: tuple[int, int] | None = None  # line and token that the light comes from
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.lines or self.lines[0][1] != self.columns:
+            raise ValueError(f"lines {self.title!r}: the columns are not the first line's tokens")
+
+
 End = Literal["", "finished", "cut"]
 
 

@@ -28,6 +28,7 @@ from ui.core.view import Request, said_next
 from ui.core.widgets import choose_one, units_control
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
+from ui.frame.through_time import finished
 from ui.work.desk import prepare
 from ui.work.results import Computation
 
@@ -36,7 +37,9 @@ VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.dra
 
 def draw_kinds(trace: Trace) -> None:
     """Draw the control for the attention kind."""
-    names = {kind: kind_text_of(trace, kind).name for kind in kinds_of(trace)}
+    kinds = kinds_of(trace)
+    long = "-attention" if len(kinds) > 1 else ""  # for three in one row of a phone
+    names = {kind: kind_text_of(trace, kind).name.removesuffix(long) for kind in kinds}
     choose_one("Kind of attention", KIND, names)
 
 
@@ -44,53 +47,47 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the maps, and the changes by edits."""
     AttentionSettings.enter(side.trace)
     ensure_kind(side.trace)
+    unset = not url_state.stored(AttentionSettings.heads)
+    if unset and (end := finished(side)) and (heads := read_choice(end.trace).heads):
+        url_state.put(AttentionSettings.heads, heads)
     return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
 def draw(side: Side) -> None:
-    """Draw the controls and the chosen view."""
+    """Draw the chosen view, and below it what changes it."""
     view, trace = side.view, side.trace
     ensure_kind(trace)
-    hint = st.empty()
-    if view.kind == "checkpoint":
-        draw_texts(view, trace)
-    left, right = st.columns([4, 7], vertical_alignment="center")
-    find = left.container(horizontal=True, vertical_alignment="center", gap="small")
-    asides = right.container(
-        horizontal=True, horizontal_alignment="right", vertical_alignment="center"
-    )
-    with asides:
-        units_control()
-        views.draw_dim()
     choice = read_choice(trace)
     prepare(view, first_of_maps(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
-    if message := said_next(view.sentence):
-        hint.markdown(message)
-    else:
-        with hint.container():
+    with st.container(key="after_hint"):
+        if message := said_next(view.sentence):
+            st.markdown(message)
+        else:
             draw_hint(view, trace, choice.display)
-    if choice.display != "heads":
-        with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
-            views.draw_aggregate(choice, chosen_maps)
-    find.button(
-        "Find heads", key="finder", icon=":material/search:", type="tertiary",
-        on_click=toggle_find,
-    )  # fmt: skip
-    # A cell's heads stand below the map, which a click must not move from under the pointer.
-    find_place, of_cell = st.container(), url_state.get(AttentionSettings.find) == "pair"
-    with asides:
-        views.offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.
-    if choice.display != "grid" or len(kinds_of(trace)) == 1:
+    tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
+    if not tabs:
         draw_kinds(trace)
-        st.caption(views.about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
-    draw_effect(view, trace)
+    if view.kind == "checkpoint":
+        draw_texts(view, trace)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        units_control()
+        views.draw_dim()
+        if choice.display != "heads":
+            with st.popover("Combine", icon=":material/stacks:", type="tertiary"):
+                views.draw_aggregate(choice, chosen_maps)
+        st.button(
+            "Find heads", key="finder", icon=":material/search:", type="tertiary",
+            on_click=toggle_find,
+        )  # fmt: skip
+        views.offer(view, choice, chosen_maps)
     if url_state.stored(AttentionSettings.find):
-        below = st.container() if of_cell else find_place
-        with below.container(border=True, gap="small"):
+        with st.container(border=True, gap="small", key="answer"):
             draw_find(view, trace, choice)
+    draw_effect(view, trace)
+    st.caption(f"{'' if tabs else views.about(chosen_maps) + ' '}{views.NOT_AN_EXPLANATION}")
 
 
 PAGE = Page(

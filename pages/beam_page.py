@@ -9,7 +9,7 @@ from ui.beam import panels
 from ui.beam.beside import BESIDE
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
-from ui.core.loops import cut_notice, headline
+from ui.core.doubts import cut_notice, headline
 from ui.core.side import Side
 from ui.core.view import View
 from ui.core.widgets import choose_one, draw_text

@@ -72,7 +72,7 @@ def whole(view: View) -> None:
     AttentionSettings.enter(left)
     draw_choice(setup)
     setup = read_right(setup, left)
-    url_state.settle(compared=[member.request for member in setup.views])
+    url_state.settle(compared=[member.finished for member in setup.views])
     draw_texts(setup, sides_of(setup))
     story(setup)
 

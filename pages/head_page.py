@@ -17,6 +17,7 @@ from ui.core.widgets import numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
+from ui.frame.through_time import finished
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of
 from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
@@ -42,6 +43,8 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
 
 def first(side: Side) -> list[Computation[Any]]:
     """Return the computation of the stages."""
+    if None in side.cell_now() and (end := finished(side)):
+        keep(place_now(end))
     return [stages_at(place_now(side))]
 
 

@@ -18,7 +18,9 @@ from ui.work.studies import Opened
 def draw(view: View, opened: Opened) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
     shows = url_state.get(HeadsChoice.shows)
-    role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
+    role, measures = opened.study.role(shows), opened.study.importance
+    unset = "" if opened.tags or role else next(iter(measures), "")  # too few words for roles
+    measure = shows if shows in measures else unset
     head = head_of(opened, role)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])

@@ -31,12 +31,12 @@ def whole(view: View) -> None:
     if view.entry.ref.edits:
         original = get_trace(view.original)
         st.markdown(said_of_changes(view, trace, original))
-        draw_changes(view, trace, original, one_line=True)
+        draw_changes(view, trace, original)
         draw_reasons(view, trace, original)
         draw_together(view)
     if hint := said_next(view.sentence):
         st.caption(hint)
-    step = draw_choice(trace)
+    step = draw_choice(view, trace)
     draw_heads(view, trace, step)
     draw_parts(view, trace, step)
     draw_pruning(view)

@@ -1,14 +1,27 @@
-"""Tours: short lessons on the paper, with questions to answer before seeing the picture."""
+"""Tours and lectures: lessons on the paper, with questions to answer before seeing the picture."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from transformer.errors import InputError
+from ui.core import url_state
+from ui.core.url_state import Param
 from ui.core.view import View
+from ui.core.widgets import draw_text
 from ui.frame.page import Entry, Page
-from ui.tours import guide
+from ui.tours import guide, lecture, own
 from ui.tours.stops import Tour
 from ui.tours.training_views import draw_training
+
+LESSONS: Param[str] = Param("lessons", url_state.one_of(("tours", "lecture")), "tours")
+
+_EXAMPLE = """# My lecture
+/?lecture=attention&scene=1
+/attention?kind=cross&layer=4  Layer 4 looks at the source.
+? Which head looks at the verb?
+! Head 2: its row has the brightest cell there.
+"""
 
 
 def draw_tours() -> None:
@@ -32,24 +45,73 @@ def draw_tour(tour: Tour, now: bool) -> None:
     words.markdown(f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}")
     button.button(
         "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
-        on_click=guide.go_to, args=(tour.name, 1),
+        on_click=guide.go_to, args=(tour, 1),
     )  # fmt: skip
     with st.container(key=f"tour_stops_{tour.name}"):  # in one line, or on a large screen a list
         st.caption("\n".join(f"1. {stop.title}" for stop in tour.stops))
 
 
+def draw_lectures(view: View) -> None:
+    """Draw all lectures, and the form for a lecture of one's own."""
+    st.markdown(
+        "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
+        "from the model on the left. Arrows, space or a clicker go on, B blanks the screen, Esc "
+        "leaves. Choose model and sentence first; both stay."
+    )
+    for tour in guide.LECTURES.values():
+        lecture.draw_list(view, tour)
+    with st.expander("A lecture of your own", icon=":material/edit_note:"):
+        _draw_own(view)
+
+
+def _draw_own(view: View) -> None:
+    st.markdown(
+        "One link of this app on each line, then the sentence above its picture. A line with **?** "
+        "asks, a line with **!** answers, **#** is the title. Links to tours and to scenes above "
+        "bring their own questions."
+    )
+    file = st.file_uploader("A lecture from a file", ["txt"], max_upload_size=1)
+    kept = st.session_state.get(own.TEXT, _EXAMPLE)
+    text = st.text_area("Scenes", kept, height=180, max_chars=own.MOST_CHARACTERS, key="own_box")
+    if file is not None:
+        text = file.getvalue()[: 4 * own.MOST_CHARACTERS].decode("utf-8", "replace")
+        draw_text(text, "en")
+    st.session_state[own.TEXT] = text
+    st.download_button(
+        "Save as a file", text, "lecture.txt", "text/plain", icon=":material/save:",
+        type="tertiary", on_click="ignore", key="own_file",
+    )  # fmt: skip
+    tour = None
+    try:
+        tour = own.read_text(text, guide.stop_in)
+        tour = own.read_link(own.link_of(text, guide.stop_in), guide.stop_in)
+    except InputError as error:
+        st.warning(str(error)[:1].upper() + str(error)[1:] + ".", icon=":material/edit_note:")
+        if tour is None:
+            return
+    lecture.draw_list(view, tour)
+
+
 def whole(view: View) -> None:
-    """Draw the tours, or the current stop of the tour on training."""
+    """Draw the lessons, or the current stop of the tour on training."""
     now = guide.current_stop()
+    if now is not None and now.tour.lecture:
+        return
     if now is not None and now.tour.name == "training" and view.checkpoint:
         draw_training(view, guide.scene_of(view), now.number)
+    elif url_state.get(LESSONS) == "lecture":
+        draw_lectures(view)
     else:
         draw_tours()
 
 
 PAGE = Page(
     "tours", "Tours", ":material/tour:", whole=whole,
-    entries=(Entry("Lessons", 1),),
+    entries=(
+        Entry("Lessons", 0, "Lecture", {"lessons": "lecture"}),
+        Entry("Lessons", 1, "Tours", {"lessons": "tours"}),
+    ),
     needs=("any_sentence", "search", "internals"),
     model="absent",
+    choice=(LESSONS,),
 )  # fmt: skip

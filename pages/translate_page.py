@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -10,17 +12,16 @@ from figures.labels import shorten
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.core import url_state
+from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
-from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.view import View, said_next
+from ui.core.view import View, ask_for, said_next
 from ui.core.widgets import UNITS, draw_text, units_control
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
-from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
@@ -37,7 +38,6 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
-from ui.translate.words import draw_warnings
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -49,10 +49,15 @@ def draw(side: Side) -> None:
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
-    with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+    with asides.container(
+        key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
+        vertical_alignment="center",
+    ):  # fmt: skip
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
+        if chosen == "steps":
+            units_control()
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -71,15 +76,26 @@ def draw(side: Side) -> None:
         st.markdown(said_of_changes(view, trace, get_trace(view.original)))
 
 
+def draw_warnings(view: View, trace: Trace) -> None:
+    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
+    reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
+    if warning := " ".join(filter(None, reasons)):
+        st.caption(f":material/info: {warning}")
+    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
+    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
+        st.selectbox(
+            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
+            placeholder=f"Translate one of its {len(parts)} sentences",
+            on_change=lambda: ask_for(st.session_state["part_box"]),
+        )  # fmt: skip
+
+
 def draw_steps(view: View, trace: Trace) -> None:
     """Draw the player and a caption on decoding."""
-    caption, units = st.columns([5, 1], vertical_alignment="center")
+    if hint := said_next(view.sentence):
+        st.caption(hint)
+    draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    light = "Light marks where the decoder looks as it picks the next token. "
-    caption.caption(said_next(view.sentence) or f"{light}Step through it{also}")
-    with units.container(horizontal=True, horizontal_alignment="right"):
-        words = units_control() == "words"
-    draw_player(Side(view, trace), words=words)
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":
         omitted = (
@@ -87,6 +103,7 @@ def draw_steps(view: View, trace: Trace) -> None:
             "show its tree."
         )
     st.caption(
+        f"Light marks where the decoder looks as it picks the next token. Step through it{also} "
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
         f"Attention is not by itself an explanation.{omitted}"
@@ -100,7 +117,8 @@ def first(side: Side) -> list[Computation[Any]]:
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
     read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
-    remember(within(place_now(side), side.trace), side)
+    now = place_now(side)
+    remember(replace(within(now, side.trace), step=now.step), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
@@ -123,10 +141,8 @@ def whole(view: View) -> None:
     if not waits:
         with st.container(key="translate_page"):
             PAGE.story(view)
-            with st.container(horizontal=True, gap="small"):
-                if chosen == "steps":
-                    offer_opening(view)
-                draw_switch(view.entry, "translate_time")
+            if chosen == "steps":
+                offer_opening(view)
 
 
 PAGE = Page(

@@ -44,8 +44,9 @@ def make_trace(
         top_log_probs=top_log_probs.astype(np.float32), top_tokens=top_tokens,
         entropy=rng.uniform(0.1, 3.0, T).astype(np.float32),
         source=" ".join(word.lstrip("▁") for word in src_tokens),
-        text=" ".join(word.lstrip("▁") for word in words), score=total / ((5 + T) / 6) ** 0.6,
+        text=" ".join(word.lstrip("▁") for word in words), score=total / T**0.6,
         src_special=(S - 1,), tgt_special=(0,),
+        penalties=np.arange(1, T + 1, dtype=np.float32) ** np.float32(0.6),
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("found_heads", {"kind": "encoder_self"}),
     ("found_heads", {"find": "pair", "queries": (2,), "keys": (1,), "units": "words"}),
     ("decoding", {"layer": 1, "head": 2, "step": 3}),
-    ("decoding", {"words": True, "alpha": 1.0}),
+    ("decoding", {"words": True, "step": 2}),
     ("layer_by_layer", {}),
     ("from_encoder_layers", {}),
     ("why_not", {"step": 2, "one": 17, "other": 60}),

@@ -8,9 +8,9 @@ from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import list_entries
 from transformer.worker import limits
 from ui.core import public
-from ui.core.public import Pace
 from ui.hosting import gate, start, visitors
-from ui.work import desk, models, results
+from ui.work import desk, models, results, visit
+from ui.work.visit import Pace
 
 DECISIONS = ROOT / "docs" / "decisions"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -81,7 +81,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
         "The log": [start.MOST, start.LONGEST],
     }  # fmt: skip
     assert {name: numbers[name] for name in expected} == expected
-    assert (public.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
+    assert (visit.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
     (sockets,) = re.findall(
         r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8")
     )

@@ -9,24 +9,26 @@ from __future__ import annotations
 import io
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from figures.exhibit import Exhibit
-from figures.paper.presets import DEFAULT, POINTS, PRESETS, Preset
+from figures.paper.presets import DEFAULT, HALL, POINTS, PRESETS, Preset
 from figures.tables import to_csv, to_npz
 
 __all__ = [
-    "DEFAULT", "ENDINGS", "PRESETS", "Preset", "save", "to_pdf", "to_png", "to_python", "to_svg",
+    "DEFAULT", "ENDINGS", "HALL", "PRESETS", "Preset", "save", "to_pages", "to_pdf", "to_png",
+    "to_python", "to_svg",
 ]  # fmt: skip
 
-#: Dots per inch, and the maximum number of pixels of a PNG.
-DPI, MOST_PIXELS = 300, 60_000_000
+#: Maximum number of pixels of a PNG.
+MOST_PIXELS = 60_000_000
 _MOST_NAMED = 12  # characters
 
 _LOCK = threading.Lock()
 Say = Callable[[str], None]
+Report = Callable[[int, int], None]
 
 
 def _warn(line: str) -> None:
@@ -42,7 +44,7 @@ def to_svg(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
 
 
 def to_png(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
-    """Return a PNG with 300 dots per inch, or fewer if it would be too large.
+    """Return a PNG with the dots per inch of the preset, or fewer if it would be too large.
 
     Args: say: called with a line that names characters missing from all installed fonts.
     """
@@ -52,6 +54,22 @@ def to_png(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> byte
 def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
     """Return a PDF page in the figure's size, with embedded fonts; `say` as for `to_png`."""
     return _rendered(exhibit, preset, "pdf", {"Title": exhibit.title, "CreationDate": None}, say)
+
+
+def to_pages(exhibits: Sequence[Exhibit], preset: Preset, report: Report) -> bytes:
+    """Return a PDF with one exhibit per page; `report` is called with (pages done, all pages)."""
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    from figures.paper.page import drawn
+    from figures.paper.style import style
+
+    file = io.BytesIO()
+    with PdfPages(file, metadata={"CreationDate": None}) as pages:
+        for done, exhibit in enumerate(exhibits):
+            report(done, len(exhibits))
+            with _LOCK, style(preset):
+                pages.savefig(drawn(exhibit, preset))
+    return file.getvalue()
 
 
 def _rendered(
@@ -69,7 +87,7 @@ def _rendered(
                 figure = drawn(exhibit, preset)
             absent = missing(figure)
         area = figure.bbox.width * figure.bbox.height
-        dpi = min(DPI, (MOST_PIXELS / area) ** 0.5 * POINTS)
+        dpi = min(preset.dpi, (MOST_PIXELS / area) ** 0.5 * POINTS)
         figure.savefig(file, format=kind, dpi=dpi, metadata=safe)
     if absent:
         names = [f"{character} (U+{ord(character):04X})" for character in absent[:_MOST_NAMED]]

@@ -54,6 +54,8 @@ class Matrix:
         else:
             ax.imshow(pixels, extent=(0, m, n, 0), aspect="auto", interpolation="nearest")
         ax.set(xlim=(0, m), ylim=(n, 0))
+        if np.isnan(self.part.values).any():  # missing is not 0
+            ax.set_facecolor(self.preset.chrome.rule)
         ax.xaxis.tick_top()
         for axis, labels, cell in (
             (ax.xaxis, self.columns, ax.bbox.width / m),

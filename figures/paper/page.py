@@ -14,10 +14,11 @@ from math import ceil
 
 from matplotlib.figure import Figure
 
-from figures.exhibit import Exhibit, Graph, Panel, Series
+from figures.exhibit import Exhibit, Graph, Lines, Panel, Series
 from figures.paper.matrix import ColourBar, Colours, Matrix, cell_size
 from figures.paper.plot import Plot
 from figures.paper.presets import POINTS, Preset
+from figures.paper.sentences import Sentences
 from figures.paper.style import SPACING, Sheet, fitted, label, wrapped
 from figures.paper.tree import Tree
 
@@ -25,6 +26,7 @@ _PAGE = 9.0 * POINTS  # height of a printed page between margins
 _MANY = 6  # more parts form a grid with fixed rows
 _LEAST_CELL = 0.62  # least cell width of matrices side by side, in type sizes
 _PLOT = 17  # least width of a plot, in type sizes
+_WIDE = 2.5  # largest width of a cell that fills the height, in heights
 _SHRINK, _LEAST = 0.92, 3.0  # factor of the type size per attempt on a slide, and least size
 
 Part = Panel | Series
@@ -32,11 +34,12 @@ Part = Panel | Series
 
 def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
     """Return the figure; draw and save it within `style`."""
-    title = wrapped(label(exhibit.title, 2_000), preset.title, preset.room, bold=True)
-    caption = wrapped(label(exhibit.legend, 2_000), preset.text, preset.room)
+    words, legend = (text and label(text, 2_000) for text in (exhibit.title, exhibit.legend))
+    title = wrapped(words, preset.title, preset.room, bold=True)
+    caption = wrapped(legend, preset.text, preset.room)
     gap = 0.8 * preset.text
-    above = preset.margin + SPACING * preset.title * len(title) + gap
-    below = preset.margin + SPACING * preset.text * len(caption) + gap
+    above = preset.margin + SPACING * preset.title * len(title) + gap * bool(title)
+    below = preset.margin + SPACING * preset.text * len(caption) + gap * bool(caption)
     height = preset.height * POINTS
     room, small = (height - above - below if height else _PAGE), preset
     while True:
@@ -66,14 +69,17 @@ def _stacked(blocks: Sequence[Block], preset: Preset) -> float:
 
 
 def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
-    """Return the blocks from top to bottom: trees or rows, then colour scales."""
+    """Return the blocks from top to bottom: trees, sentences or rows, then colour scales."""
     if graphs := [part for part in exhibit.parts if isinstance(part, Graph)]:
         trees = [Tree(graph, preset) for graph in graphs]
         return [tree if tree.height <= room else Tree(graph, preset, numbered=False)
                 for tree, graph in zip(trees, graphs, strict=True)]  # fmt: skip
+    if texts := [part for part in exhibit.parts if isinstance(part, Lines)]:
+        return [Sentences(part, preset, room / len(texts)) for part in texts]
     colours = Colours([part for part in exhibit.parts if isinstance(part, Panel)], preset)
     rows = _rows(exhibit, preset)
-    blocks: list[Block] = [*rows, *(ColourBar(*scale, preset) for scale in colours.ends.items())]
+    scales = () if preset.fills else colours.ends.items()
+    blocks: list[Block] = [*rows, *(ColourBar(*scale, preset) for scale in scales)]
     share = (room - _stacked(blocks, preset)) / len(rows)
     for row in rows:
         row.place(max(share, 4 * preset.small), colours)
@@ -170,6 +176,8 @@ class _Row:
         if shapes := [(part.n, part.m) for part in self.parts if isinstance(part, Matrix)]:
             high = min(self.preset.cell, max(most, size) / max(n for n, _ in shapes))
             wide, tall = cell_size(shapes, self.cell, high, size)
+            if self.preset.fills:
+                wide, tall = min(self.cell, _WIDE * high), high
             self.titles = self._titles(wide, max(1, self.lines))
         for part in self.parts:
             part.wide = part.across + part.m * wide
@@ -177,7 +185,9 @@ class _Row:
 
     def draw(self, sheet: Sheet, y: float) -> None:
         """Draw on a sheet at height `y`."""
-        x, text = 0.0, self.preset.text
+        text, spare = self.preset.text, self.preset.room - self.gap * (len(self.parts) - 1)
+        spare -= sum(part.left + part.wide for part in self.parts)
+        x = max(0.0, spare / 2) if self.preset.height else 0.0  # a slide is wide
         top = y + SPACING * text * self.lines
         for part, lines in zip(self.parts, self.titles, strict=True):
             x += part.left
@@ -190,4 +200,4 @@ class _Row:
             x += part.wide + self.gap
 
 
-Block = _Row | ColourBar | Tree
+Block = _Row | ColourBar | Sentences | Tree

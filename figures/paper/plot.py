@@ -95,8 +95,10 @@ class Plot:
         ax.grid(axis="y")
         ax.spines[:].set_visible(False)
         tall = ax.bbox.height + 2 * small
-        ax.set_xlabel(fitted(label(series.x_title, 80), small, self.across), labelpad=0.3 * small)
-        ax.set_ylabel(fitted(label(series.y_title, 80), small, tall), labelpad=0.3 * small)
+        for name, write, room in (
+            (series.x_title, ax.set_xlabel, self.across), (series.y_title, ax.set_ylabel, tall)
+        ):  # fmt: skip
+            write(name and fitted(label(name, 80), small, room), labelpad=0.3 * small)
         if count > 1:
             ax.legend(
                 loc="lower left", bbox_to_anchor=(0, 1), ncols=self.columns, frameon=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from figures.palette import CHROME, Chrome, Theme
+from figures.palette import CHROME, THEMES, Chrome, Theme
 
 POINTS = 72  # per inch; lengths in this package are in points
 LEAST_TYPE = 6.0  # smallest type on paper, in points
@@ -26,6 +26,9 @@ class Preset:
     margin: float  # on all sides
     cell: float  # largest side of a matrix cell
     theme: Theme = "light"  # light figures have a white background
+    dpi: int = 300  # dots per inch of a PNG
+    #: matrices fill the height, without a colour scale, on the background of the page
+    fills: bool = False
 
     @property
     def room(self) -> float:
@@ -40,7 +43,7 @@ class Preset:
     @property
     def paper(self) -> str:
         """Background colour."""
-        return "#ffffff" if self.theme == "light" else self.chrome.surface
+        return "#ffffff" if self.theme == "light" and not self.fills else self.chrome.surface
 
 
 #: By name. Widths of a column, of a two-column page, and of a 16:9 slide.
@@ -54,3 +57,9 @@ PRESETS: dict[str, Preset] = {
     )
 }
 DEFAULT = PRESETS["two-columns"]
+
+#: By theme: 1920 x 1080 pixels, read from the back of a hall.
+HALL: dict[Theme, Preset] = {
+    theme: Preset("hall", "Hall", 40 / 3, 7.5, 30, 20, 20, 14, 80, theme, dpi=144, fills=True)
+    for theme in THEMES
+}

@@ -19,6 +19,7 @@ from matplotlib.font_manager import FontEntry, FontProperties, fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Affine2D
 
 from figures.labels import plain_token
 from figures.palette import categorical
@@ -113,6 +114,8 @@ class Sheet:
     def __init__(self, preset: Preset, height: float) -> None:
         self.figure = Figure((preset.width, height / POINTS), dpi=POINTS)
         self.margin, (self.wide, self.tall) = preset.margin, self.figure.bbox.size
+        #: from points to the figure, y upwards
+        self.points = Affine2D().scale(1 / self.wide, 1 / self.tall) + self.figure.transFigure
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:
         """Add axes."""

@@ -17,12 +17,12 @@ PATIENCE = 240
 
 
 class Session:
-    def __init__(self, address: str, source: str = "") -> None:
+    def __init__(self, address: str, source: str = "", **headers: str) -> None:
         """Args: address: the app's URL, `http://host:port`.  source: the visitor's address."""
         url = f"ws{address.removeprefix('http')}/_stcore/stream"
         self._connecting = connect(
             url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE,
-            source_address=(source, 0),
+            source_address=(source, 0), additional_headers=headers,
         )  # fmt: skip
         self.name = self._page = self._query = self._hash = self._fragment = ""
         self._held: dict[str, WidgetState] = {}

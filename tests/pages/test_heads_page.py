@@ -176,7 +176,20 @@ def test_sentences_of_a_visitor_get_roles_without_annotation(
     app.selectbox(key="study_box").set_value(app.selectbox(key="study_box").options[0]).run()
     assert "60 sentences of tiny" in texts(app)
     few = texts(page(lines="A dog runs.", study="own", role="previous"))
-    assert "Too few pairs to measure: previous token" in few and "1 sentence of own" in few
+    assert "Too few words to measure: previous token" in few and "1 sentence of your own" in few
+
+
+def test_few_sentences_of_a_visitor_say_how_many_it_takes(page: Any) -> None:
+    three = "\n".join(["The cat sat on the mat.", "A dog runs.", "It was tired."])
+    app = page(lines=three, study="own")
+    said = texts(app)
+    assert "Your 3 sentences are too few to find the heads' roles" in said and "of own" not in said
+    assert "you have 15. Add about 21 sentences" in said and "have a role" not in said
+    assert "Measured on 3 sentences of your own" in said
+    app = page(lines="It", study="own")
+    assert app.selectbox(key="role_box").options[0].startswith("importance")  # no table of dashes
+    assert "One sentence is too few" in texts(app)
+    assert "Measured on 1 sentence of your own" in texts(app)
 
 
 def test_without_a_study_the_page_says_how_to_make_one(

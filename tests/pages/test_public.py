@@ -105,7 +105,7 @@ def test_no_request_floods_the_log(public: str, log: Path) -> None:
 
 
 def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> None:
-    with Session(public) as visitor:
+    with Session(public, Origin=public) as visitor:  # this machine's browser has none, either
         said = ""
         for number in range(100):
             visitor.open("attention", sentence=f"{'A dog runs. ' * (number + 1)}", beam="1")
@@ -128,8 +128,10 @@ def may_import(session: Session) -> bool:
     return "New checkpoint name" in shown
 
 
-def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:
-    """A local browser needs it too, since a local proxy would make every visitor local."""
+def test_this_machines_browser_or_the_token_counts(
+    tmp_path: Path, random_checkpoints: Path
+) -> None:
+    """A local address alone does not, since a local proxy gives its own to every visitor."""
     log, closed = tmp_path / "log", {"HEADLIGHT_IMPORT": ""}
     with serving(log, checkpoints=random_checkpoints, environment=closed) as (address, _):
         (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())
@@ -138,6 +140,21 @@ def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None
                 visitor.open("models", token=given)  # once given, for as long as it lasts
                 assert may_import(visitor) == right
                 assert not given or given.encode() not in visitor.received
+        here, named = {"Origin": address}, address.replace("127.0.0.1", "localhost")
+        for at, headers, right in (
+            (address, here, True),
+            (named, {"Origin": named}, True),
+            (address, {"Origin": named}, False),
+            (address, {"Origin": "http://127.0.0.1:1"}, False),
+            *((address, here | {name: "127.0.0.1"}, False) for name in RELAYED),
+        ):
+            with Session(at, **headers) as visitor:
+                visitor.open("models")
+                assert may_import(visitor) == right, headers
+
+
+#: Headers by which proxies say that a request is another's.
+RELAYED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 
 
 def test_a_setting_decides_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

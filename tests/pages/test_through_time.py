@@ -2,6 +2,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.snapshots import UPDATES, write_snapshots
 from transformer.models.catalogue import inspect_entry
 from transformer.models.one_stack.tracer import StackModel
 from transformer.translator import Translator
-from ui.core.loops import headline
+from ui.core.doubts import headline
 from ui.frame import through_time
 
 
@@ -170,12 +171,36 @@ def test_the_way_to_the_training_names_the_language_learned(
     assert app.button(key="open_time").label == f"From noise to {language}"
 
 
-def test_a_moment_keeps_head_and_step_and_is_not_judged_as_the_finished_model(
-    open_page: RunApp, root: Path
-) -> None:
-    app = open_page("", checkpoint=f"alpha@{UPDATES[0]}", sentence=CAT, step="1")
-    places = []
+def at_moments(open_page: RunApp, at: str, names: tuple[str, ...], **chosen: str) -> set[Any]:
+    """Settings in addresses at all moments, opened by themselves and after each other."""
+    path, _, settings = at.partition("?")
+    chosen |= dict(parse_qsl(settings))
+    apps = [open_page(path, checkpoint=f"alpha@{at}", sentence=CAT, **chosen) for at in UPDATES]
+    said = {tuple(app.query_params.get(name, "") for name in names) for app in apps}
     for moment in UPDATES:
-        slider(app).set_value(moment).run()
-        places.append([app.query_params[name] for name in ("layer", "head", "kind", "step")])
-    assert places == places[:1] * len(UPDATES)
+        slider(apps[0]).set_value(moment).run()
+        said.add(tuple(apps[0].query_params.get(name, "") for name in names))
+    return said
+
+
+@pytest.mark.parametrize(("at", "names"), [
+    ("", ("layer", "head", "step")), ("head", ("layer", "head", "query")),
+    ("attention?display=heads", ("heads",)),
+])  # fmt: skip
+def test_every_moment_opens_on_the_finished_models_head(
+    open_page: RunApp, at: str, names: tuple[str, ...]
+) -> None:
+    (same,) = at_moments(open_page, at, names)
+    assert all(same)
+
+
+@pytest.mark.parametrize(("at", "chosen"), [
+    ("", {"step": "40"}), ("?view=why", {"step": "40", "why": "5.9"}), ("removals", {"step": "40"}),
+    ("head?layer=1&head=2", {"query": "5", "key": "2"}), ("tokens", {"token": "9"}),
+    ("beam?beam=2", {"a": "1.1", "b": "2.1"}),
+])  # fmt: skip
+def test_every_moment_keeps_what_is_chosen(
+    open_page: RunApp, at: str, chosen: dict[str, str]
+) -> None:
+    """A step beyond the end of a moment's translation too, which shows its last one."""
+    assert at_moments(open_page, at, tuple(chosen), **chosen) == {tuple(chosen.values())}

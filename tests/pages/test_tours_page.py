@@ -7,7 +7,7 @@ from tests.forks import ROOT
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, go_to, messages_in, unlinked
 from ui.core.glossary import TERMS
-from ui.tours.guide import TOURS
+from ui.tours.guide import LECTURES, TOURS
 from ui.tours.stops import Stop
 
 CHECKPOINTS = ROOT / "checkpoints"
@@ -108,3 +108,68 @@ def test_the_glossary_finds_words_and_keeps_the_search_in_the_link(run_app: RunA
     assert "`*xyzzy* :red[x]`" in app.main.info[0].value
     again = run_app(word="beam", at="glossary")
     assert again.main.subheader[0].value.startswith("beam")
+
+
+def press(app: AppTest, far: int = 1) -> None:
+    app.session_state["headlight_go"] = ("stop", far)
+    app.run()
+
+
+def test_a_lecture_goes_scene_by_scene_and_comes_back(run_app: RunApp) -> None:
+    app = run_app(
+        at="attention", kind="cross", layer="2", checkpoint="reverse-toy", root=CHECKPOINTS
+    )
+    app.query_params.update({"lecture": "attention", "scene": "6"})
+    app.run()
+    assert page(app) == "tours" and app.query_params["scene"] == "6"
+    scenes = LECTURES["attention"].stops
+    assert scenes[5].title in messages_in(app) and "6 / 8" in messages_in(app)
+    assert "guess" not in app.query_params and "layer" not in app.query_params
+    press(app)
+    assert "almost nothing is left" in messages_in(app)
+    press(app)
+    assert "No sentence of this lecture" in messages_in(app), "the toy has no riddle"
+    press(app)
+    press(app)
+    assert "8 / 8" in messages_in(app) and "The run ends with" in messages_in(app)
+    press(app, 9)
+    assert "8 / 8" in messages_in(app)
+    press(app, -2)
+    press(app, -1)
+    assert "almost nothing is left" in messages_in(app), "back to the answer"
+    app.session_state["headlight_go"] = ("lecture", 0)
+    app.run()
+    assert "lecture" not in app.query_params and "present" not in app.query_params
+
+
+def test_a_lecture_is_listed_with_links_and_files(run_app: RunApp) -> None:
+    app = run_app(at="tours", lessons="lecture", checkpoint="reverse-toy", root=CHECKPOINTS)
+    for number, stop in enumerate(LECTURES["attention"].stops, 1):
+        link = f"lecture=attention&scene={number}&checkpoint=reverse-toy"
+        assert f"{number}. [{stop.title}](?{link})" in messages_in(app)
+    app.button(key="lecture_files_attention").click().run(timeout=90)
+    assert not app.main.error and not app.exception
+    names = [str(button.proto.id) for button in app.get("download_button")]
+    assert sum("png_attention" in name for name in names) == 7 and any(
+        "pdf_" in name for name in names
+    )
+
+
+def test_a_lecture_of_ones_own_is_checked_and_started(run_app: RunApp) -> None:
+    app = run_app(at="tours", lessons="lecture")
+    app.text_area(key="own_box").set_value("/attention One\n/nowhere").run()
+    assert any("Line 2: this app has no page" in each.value for each in app.warning)
+    app.text_area(key="own_box").set_value(
+        "/attention?kind=cross One *idea*\n? Where?\n! There"
+    ).run()
+    start = next(each for each in app.button if (each.key or "").startswith("lecture_start_~"))
+    start.click().run()
+    assert page(app) == "attention" and "One *idea*" in messages_in(app)
+    assert "Where?" in messages_in(app) and "There" not in messages_in(app)
+    press(app)
+    assert "There" in messages_in(app)
+    app.session_state["headlight_go"] = ("lecture", 0)
+    app.run()
+    assert page(app) == "tours" and app.query_params["lessons"] == "lecture"
+    app = run_app(lecture="~damaged")
+    assert any("Not a lecture" in each.value for each in app.warning)

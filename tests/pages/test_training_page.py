@@ -51,6 +51,9 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     app.text_input(key="keep_name_0").set_value("a/b").run()
     app.button(key="keep_0").click().run()
     assert "not a valid name" in app.toast[0].value
+    app.text_input(key="try_toy").set_value("abcd").run()  # without keeping it
+    (tried,) = [each.value for each in app.markdown if "becomes" in each.value]
+    assert tried.startswith("`abcd` becomes `") and tried.endswith(". Right is `dcba`.")
     app.button(key="new_run").click().run()
     assert not app.button(key="start_training").disabled
     assert any("`facebadlik` | `kildabecaf`" in each.value for each in app.markdown)

@@ -110,6 +110,11 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     assert components(app.run()) == ["headlight.opening", "headlight.player"]
     scenes = messages(app, "opening")[0][0]["scenes"]
     assert [each["verdict"][1] for each in scenes] == ["sie", "er", "es"]
+    # The sidebar and the page behind have its sentence, at the step of its pronoun.
+    sentence = app.sidebar.text_area(key="sentence_box").value
+    assert sentence == view_of(app).sentence == "The cat left the house because it was hungry."
+    step = int(app.session_state["headlight_store"]["step"])
+    assert trace_of(app).predicted_tokens[step - 1] == "▁sie"
     # A translation ends it, even of the same sentence; it can be replayed.
     app.sidebar.button[0].click().run()
     assert components(app) == ["headlight.player"]

@@ -29,7 +29,7 @@ from transformer.translator import Translator
 from transformer.types import AttentionKind
 from ui.attention.maps import maps_of
 from ui.beam.exhibits import branches_stem, node_stem, search_branches, search_node, search_tree
-from ui.core.loops import cut_in_short, cut_notice, first_words, headline
+from ui.core.doubts import cut_in_short, cut_notice, first_words, headline
 from ui.head.exhibits import head_name, inside_head
 from ui.positions import exhibits
 from ui.positions.exhibits import content_and_position
@@ -108,6 +108,9 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
     assert (nats.y_title, bits.y_title) == ("nats", "bits")
     np.testing.assert_allclose(bits.lines["entropy"], trace.entropy / np.log(2), rtol=1e-6)
     np.testing.assert_allclose(made.arrays["entropy"], bits.lines["entropy"])
+    assert nats.lines["score so far"][-1] == pytest.approx(trace.score, rel=1e-6)
+    unknown = decoding(replace(trace, penalties=trace.penalties[:0]))  # a file of another program
+    assert "score" not in unknown.arrays and len(unknown.parts) == len(made.parts)
 
 
 @pytest.mark.parametrize("beam", [1, 3])

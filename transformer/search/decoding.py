@@ -32,6 +32,10 @@ class Decoding:
         """The rule that scores hypotheses and ends a search."""
         return PAPER if self.early_stopping is None else hugging_face(self.early_stopping)
 
+    def penalty(self, length: int) -> float:
+        """Return the divisor of log P for `length` tokens, counting `</s>`."""
+        return self.rule.penalty(length, self.alpha)
+
     def __str__(self) -> str:
         """Describe it: "beam 4, alpha 0.6"."""
         return f"beam {self.beam_size}, alpha {self.alpha:g}" if self.beam_size > 1 else "greedy"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -201,8 +201,14 @@ def _trace(
         src_special=(n_source - 1,),
         tgt_special=(0,),
         text=tokenizer.decode(predicted.ids),
+        penalties=penalties(request.settings.penalty, len(predicted.ids)),
         **rest,
     )
+
+
+def penalties(penalty: Callable[[int], float], n_tokens: int) -> Floats:
+    """Return the length penalties of 1 to `n_tokens` tokens."""
+    return np.array([penalty(n) for n in range(1, n_tokens + 1)], np.float32)
 
 
 class _Gap(Hooks):

@@ -56,6 +56,8 @@ class Trace:
     forcing_gap: float | None = None
     forced_end: bool = False  # True if the length limit forced `</s>`; `complete` is then False
     states: States | None = field(default=None, repr=False)  # None unless recorded
+    # [T], length penalties by which the search divides log P of the first tokens; empty if unknown.
+    penalties: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @property
     def n_words(self) -> int:

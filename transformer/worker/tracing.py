@@ -18,9 +18,8 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.worker.job import UNKNOWN, Job, in_turn, report
+from transformer.worker.job import UNKNOWN, Job, Scheduler, report
 from transformer.worker.limits import shares
-from transformer.worker.scheduler import Scheduler
 
 #: Models with up to this many parameters are faster, and steadier under load, on one thread each.
 ONE_THREAD_PARAMETERS = 100_000_000
@@ -79,7 +78,7 @@ def trace_in_turn(model: Tracer, sentence: str, arguments: Mapping[str, Any]) ->
 
     Args: arguments: keyword arguments of `Tracer.trace`, whose errors are raised.
     """
-    with in_turn(SENTENCES, behind=max(0, len(sentence) - _SHORT) / _LONGER):
+    with SENTENCES.turn(behind=max(0, len(sentence) - _SHORT) / _LONGER):
         report(*UNKNOWN)  # skips cancelled requests
         return checked(model, model.trace(sentence, **arguments, progress=report))
 

@@ -19,7 +19,7 @@ from ui.components.mount import show
 from ui.components.packing import fits
 from ui.components.strip import strip_component
 from ui.core import url_state, widgets
-from ui.core.loops import headline
+from ui.core.doubts import headline
 from ui.core.view import View
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.editing import offer, restore_heads, switch
@@ -46,8 +46,7 @@ def draw_texts(view: View, trace: Trace) -> None:
         word = _draw_source(trace, parse_edits(view.entry.ref.edits))
     words = headline(trace).split() or ["(empty)"]
     with other:
-        show(strip_component(words, (), label="Translation", one_line=True, lead="→"),
-             key="translation")  # fmt: skip
+        show(strip_component(words, (), label="Translation", lead="→"), key="translation")
     if word:
         _offer_hiding(trace, word)
 
@@ -55,7 +54,7 @@ def draw_texts(view: View, trace: Trace) -> None:
 def draw_effect(view: View, trace: Trace) -> None:
     """Draw the effect of edits by token; below the picture, which a switch must not move."""
     if view.entry.ref.edits:
-        draw_changes(view, trace, get_trace(view.original), one_line=True)
+        draw_changes(view, trace, get_trace(view.original))
 
 
 def _draw_source(trace: Trace, edits: Collection[Edit]) -> tuple[int, ...]:
@@ -68,7 +67,7 @@ def _draw_source(trace: Trace, edits: Collection[Edit]) -> tuple[int, ...]:
     hidden = [at for at, word in enumerate(words) if set(_hides("cross", word)) <= set(edits)]
     line = strip_component(
         group_labels(tokens, words), (), label="Sentence: choose a word to hide it",
-        one_line=True, asks=True, pressed=chosen, struck=hidden,
+        asks=True, pressed=chosen, struck=hidden,
     )  # fmt: skip
     show(line, key="sentence", on_word_change=partial(_take_word, len(words), chosen))
     return () if chosen is None else words[chosen]

@@ -58,7 +58,7 @@ from ui.work.desk import drawn, get_trace, get_tracer
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
 
-_NOT_AN_EXPLANATION = (
+NOT_AN_EXPLANATION = (
     "Attention shows where a head reads, not what the model does with it; by itself it is not an "
     "explanation."
 )
@@ -94,7 +94,8 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
-        st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
+        if several:
+            st.caption(about(maps))
     with lens.container():
         _say_name(view, shown, choice)
         height = 390 if beside else 900
@@ -124,6 +125,7 @@ def _take(chosen: GridChoice) -> None:
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
     drawn = get_drawing(view, choice)
+    draw_lines(drawn, choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
@@ -139,13 +141,11 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )
         with summary:
             _offer_pair(choice, maps)
-    draw_lines(drawn, choice, maps, "lines")
     if choice.heads:
         with st.container(horizontal=True, gap="small"):
             _draw_way_inside(view, choice)
             if len(choice.heads) == 1:
                 offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
-    st.caption(_NOT_AN_EXPLANATION)
 
 
 def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
@@ -204,14 +204,6 @@ def draw_lines(
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
     shown = shown_map(maps, choice)
-    boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
-    over = "Mean" if choice.how == "mean" else "Maximum"
-    layer_and_head(
-        "matrix", choice.kind, maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
-        lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
-    )  # fmt: skip
-    if choice.chosen:
-        boxes[2].caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
@@ -226,6 +218,14 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         offer_cut(view, choice, maps)
     with sums.container():
+        n_layers, n_heads = maps.weights.shape[:2]
+        over = "Mean" if choice.how == "mean" else "Maximum"
+        layer_and_head(
+            "matrix", choice.kind, n_layers, n_heads, st.columns(2), over,
+            lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
+        )  # fmt: skip
+        if choice.chosen:
+            st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
         _draw_sums(choice, maps)
 
 

@@ -17,8 +17,8 @@ from ui.compare.choice import CompareChoice, can_follow
 from ui.components.mount import show
 from ui.components.strip import strip_component
 from ui.core import url_state
+from ui.core.doubts import cut_in_short, first_words, headline
 from ui.core.glossary import linked
-from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup
@@ -149,19 +149,17 @@ def _draw_line(setup: Setup, side: Side, text: Text, other: Text) -> None:
     line = strip_component(
         words or ("(empty)",), (), [at for at in differing if at < n_words],
         parts_at=None if part is None else min(part, last),
-        label=f"What {side.letter} writes", one_line=True,
-        lead="→" if setup.by_place else side.letter,
+        label=f"What {side.letter} writes", lead="→" if setup.by_place else side.letter,
     )  # fmt: skip
     show(line, key=f"compare_line_{side.letter}")
     _draw_cut(side.trace)
 
 
-def _draw_source(side: Side, text: Text, other: Text, *, one_line: bool = True) -> None:
+def _draw_source(side: Side, text: Text, other: Text, *, lead: bool = True) -> None:
     changed = not_shared(text.source, other.source)[0]
     line = strip_component(
         text.source, (), changed, label=f"Sentence {side.letter} in words",
-        parts_at=min(changed, default=None), one_line=one_line,
-        lead=side.letter if one_line else "",
+        parts_at=min(changed, default=None), lead=side.letter if lead else "",
     )  # fmt: skip
     show(line, key=f"compare_source_{side.letter}")
 
@@ -170,7 +168,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     trace, part = side.trace, parting(text.words, other.words)
     st.markdown(f"{side.lead}{_name(setup, side)}")
     if setup.by_place:
-        _draw_source(side, text, other, one_line=False)
+        _draw_source(side, text, other, lead=False)
     draw_text(headline(trace) or "(empty)", side.view.spoken[1])
     _draw_cut(trace)
     if not trace.predicted_tokens:

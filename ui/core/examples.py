@@ -73,8 +73,12 @@ class Examples:
     riddles: Mapping[str, Riddle]  # of the opening, by target language
 
     def find(self, sentence: str) -> Example | None:
-        """Return the example with this sentence, or None."""
-        return next((item for item in self.items if item.sentence == sentence), None)
+        """Return the example with this sentence, the opening's included, or None."""
+        acts = [
+            Example(act.sentence, riddle.pronoun)
+            for riddle in self.riddles.values() for act in riddle.acts
+        ]  # fmt: skip
+        return next((item for item in (*self.items, *acts) if item.sentence == sentence), None)
 
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:

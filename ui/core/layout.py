@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.attention import describe, heatmap
 from figures.charts import grow
 from figures.palette import Theme
-from transformer.worker.scheduler import offer_turn
+from transformer.worker.job import offer_turn
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.mount import show
 from ui.core.presenter import SCALE, presenting

@@ -21,15 +21,24 @@ SCALE = 1.35
 
 PRESENT: Param[bool] = url_state.switch("present")
 
+Key = tuple[tuple[str, ...], str, str, str]
+
 #: App shortcuts: `KeyboardEvent.key` (with "Shift+" if held), label, description, and the word that
 #: the browser reports.
-KEYS: tuple[tuple[str, str, str, str], ...] = (
-    ("Shift+P", "Shift P", "presenter mode on and off", "present"),
-    ("Shift+ArrowRight", "Shift →", "next page", "next-page"),
-    ("Shift+ArrowLeft", "Shift ←", "previous page", "previous-page"),
-    ("n", "N", "next stop of the tour", "next-stop"),
-    ("b", "B", "previous stop of the tour", "previous-stop"),
+KEYS: tuple[Key, ...] = (
+    (("Shift+P",), "Shift P", "presenter mode on and off", "present"),
+    (("Shift+ArrowRight",), "Shift →", "next page", "next-page"),
+    (("Shift+ArrowLeft",), "Shift ←", "previous page", "previous-page"),
+    (("n",), "N", "next stop of the tour", "next-stop"),
+    (("b",), "B", "previous stop of the tour", "previous-stop"),
 )
+
+#: Shortcuts of a lecture; clickers send Page Up and Page Down, and a full stop to blank.
+LECTURE_KEYS: tuple[Key, ...] = (
+    (("PageDown", "ArrowRight", "ArrowDown", " "), "→, Space, Page ↓", "go on", "next-stop"),
+    (("PageUp", "ArrowLeft", "ArrowUp"), "←, Page ↑", "go back", "previous-stop"),
+    (("b", "."), "B", "blank the screen, and back", "blank"),
+)  # fmt: skip
 
 #: Shortcuts handled by components, for the list on screen.
 PICTURE_KEYS: tuple[tuple[str, str], ...] = (
@@ -41,7 +50,7 @@ PICTURE_KEYS: tuple[tuple[str, str], ...] = (
 )
 
 _GO = "headlight_go"
-_PRESENTING = Path(__file__).parents[1] / "platform" / "presenting.css"
+_STYLES = Path(__file__).parents[1] / "platform"
 
 
 def presenting() -> bool:
@@ -49,23 +58,26 @@ def presenting() -> bool:
     return url_state.get(PRESENT)
 
 
-def draw_presenter(title: str, touring: bool) -> None:
+def draw_presenter(title: str, touring: bool, lecturing: bool = False) -> None:
     """Draw the list of shortcuts; in presenter mode, hide the rest of the frame.
 
     Args:
         title: page title, shown because the header is hidden.
         touring: True if tour shortcuts apply.
+        lecturing: True if a lecture has the keys and the window.
     """
-    url_state.show(PRESENT)
     on = presenting()
-    if on:
-        st.html(f"<style>{_PRESENTING.read_text('utf-8')}</style>")
+    if not lecturing:
+        url_state.show(PRESENT)
+    for name in ["presenting"] * on + ["lecture"] * lecturing:
+        st.html(f"<style>{(_STYLES / f'{name}.css').read_text('utf-8')}</style>")
     keys = [key for key in KEYS if touring or not key[3].endswith("-stop")]
     data = {
         "presenting": on,
+        "lecturing": lecturing,
         "title": title,
-        "keys": [[pressed, label, does, go] for pressed, label, does, go in keys],
-        "more": [list(pair) for pair in PICTURE_KEYS],
+        "keys": LECTURE_KEYS if lecturing else keys,
+        "more": () if lecturing else PICTURE_KEYS,
         # Clickers send Page Up and Page Down, which scroll elsewhere.
         "clicker": on and touring,
     }
@@ -73,9 +85,9 @@ def draw_presenter(title: str, touring: bool) -> None:
 
 
 def pressed() -> tuple[str, int]:
-    """Return and forget the last pressed key: "page" or "stop", and -1 or 1; ("", 0) for none."""
-    way, _, kind = str(st.session_state.pop(_GO, "")).partition("-")
-    return kind, {"next": 1, "previous": -1}.get(way, 0)
+    """Return and forget the pressed keys: "page", "stop" or "lecture", and how far; or ("", 0)."""
+    kind, far = st.session_state.pop(_GO, ("", 0))
+    return str(kind), int(far)
 
 
 def _pressed() -> None:
@@ -83,4 +95,8 @@ def _pressed() -> None:
     if go == "present":
         url_state.put(PRESENT, not presenting())
     elif isinstance(go, str):
-        st.session_state[_GO] = go
+        way, _, kind = go.partition("-")
+        # A press may end the run of the press before.
+        before, far = st.session_state.get(_GO, (kind, 0))
+        far = far * (before == kind) + {"next": 1, "previous": -1}.get(way, 0)
+        st.session_state[_GO] = kind, far

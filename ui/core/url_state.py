@@ -50,6 +50,9 @@ def write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+#: Names of all settings.
+NAMES: set[str] = set()
+
 #: Names of settings by owner.
 _OWNED: dict[str, set[str]] = {}
 
@@ -68,7 +71,8 @@ class Param(Generic[T]):
     of: str = ""
 
     def __post_init__(self) -> None:
-        """Register the owners."""
+        """Register the name and the owners."""
+        NAMES.add(self.name)
         for owner in self.of.split():
             _OWNED.setdefault(owner, set()).add(self.name)
 
@@ -113,9 +117,21 @@ def text(most: int) -> Callable[[str], str]:
     return checked(str, lambda raw: len(raw) <= most)
 
 
-def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
+class OneOf(tuple[str, ...]):
+    """A parser for one of these words."""
+
+    __slots__ = ()
+
+    def __call__(self, raw: str) -> str:
+        """Return the word. Raises `ValueError` for any other text."""
+        if raw not in self:
+            raise ValueError(raw[:40])
+        return raw
+
+
+def one_of(allowed: Iterable[str]) -> OneOf:
     """Return a parser for one of a set of words."""
-    return checked(str, tuple(allowed).__contains__)
+    return OneOf(allowed)
 
 
 def switch(name: str) -> Param[bool]:
@@ -207,6 +223,11 @@ def enter(url_path: str, params: Iterable[Param[Any]]) -> None:
         for key in [key for key in st.session_state if str(key).endswith("_widget")]:
             del st.session_state[key]
     show(*params)
+
+
+def page() -> str:
+    """Return the address of the page that was entered last."""
+    return str(st.session_state.get(_PAGE, ""))
 
 
 def entered() -> bool:
@@ -345,6 +366,12 @@ def show(*params: Param[Any]) -> None:
         get(param)  # removes an invalid value
         if param.name not in names:
             names.append(param.name)
+
+
+def show_only(*params: Param[Any]) -> None:
+    """Keep all other settings out of the page's URL."""
+    st.session_state[_SHOWN] = []
+    show(*params)
 
 
 def write_url() -> None:

@@ -205,6 +205,21 @@ class View:
             tgt_lang=tgt_lang,
         )
 
+    @property
+    def finished(self) -> Request:
+        """The request, of the finished model for a moment of its training."""
+        return replace(self.request, model=self.entry.ref.after(None))
+
+    def step(self, count: int, default: int | None = None) -> int | None:
+        """Return the stored step of `count` as an index from 0, or `default` if there is none.
+
+        In training time, where translations differ in length, a later step is the last one.
+        """
+        at = url_state.get(url_state.STEP)
+        if at is not None and (at <= count or self.entry.updates is not None):
+            return min(at, count) - 1
+        return default
+
 
 def current_view() -> View:
     """Return this run's view."""
@@ -220,7 +235,8 @@ def current_entries() -> Sequence[Entry]:
 def keep_view(view: View, entries: Sequence[Entry]) -> None:
     """Keep this run's view and checkpoint listing for the pages."""
     if view.checkpoint:
-        url_state.settle(model=view.checkpoint, sentence=view.sentence, request=view.request)
+        # Moments of a training share tokens and heads, so that what is chosen stays chosen.
+        url_state.settle(model=view.entry.whole, sentence=view.sentence, request=view.finished)
     st.session_state[_VIEW] = view
     _entries.set(entries)
 

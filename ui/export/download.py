@@ -22,8 +22,7 @@ from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
-from transformer.worker.job import UNKNOWN, StoppedError, in_turn, report
-from ui.core.public import Budget, budget_of_visit
+from transformer.worker.job import UNKNOWN, StoppedError, report
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
@@ -32,6 +31,7 @@ from ui.platform.session import Session, current_session
 from ui.work.models import REFUSALS, load
 from ui.work.results import LONG, Computation, result_of, trace
 from ui.work.roots import without_root
+from ui.work.visit import Budget, budget_of_visit
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ def _made(
 
     def in_lane() -> T:
         report(0, 0)
-        with in_turn(LONG, behind=0.0 if drawn else _BEHIND):
+        with LONG.turn(behind=0.0 if drawn else _BEHIND):
             report(*UNKNOWN)
             return make()
 
@@ -219,6 +219,6 @@ def source_of(view: View) -> Source:
     request = view.request
     arguments = tuple(request.arguments().items())
     return Source(
-        view.checkpoint, view.kind, view.device, request.sentence, arguments, alpha=view.alpha,
+        view.checkpoint, view.kind, view.device, request.sentence, arguments,
         edits=view.entry.ref.edits,
     )  # fmt: skip

@@ -45,7 +45,6 @@ class Source:
     sentence: str = ""  # the model's input, including any language tag
     #: other arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
-    alpha: float = 0.6  # length-penalty exponent, even if it has no effect
     edits: str = ""  # of the model
 
     def figure(self, figure: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:

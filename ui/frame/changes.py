@@ -16,8 +16,8 @@ from transformer.translator import Translator
 from transformer.types import Floats
 from ui.components.mount import show
 from ui.components.strip import Column, beside_component
+from ui.core.doubts import first_words
 from ui.core.glossary import linked
-from ui.core.loops import first_words
 from ui.core.view import Request, View
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -49,7 +49,7 @@ def first_of_changes(view: View) -> list[Computation[Any] | Request]:
     return [view.original.request, changes_of(view)] if view.entry.ref.edits else []
 
 
-def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = False) -> None:
+def draw_changes(view: View, trace: Trace, whole: Trace) -> None:
     """Draw the original translation with each token's change, and the edited translation."""
     pair, changes = side_by_side(whole, trace), computed(view, changes_of(view))
     words = [*_without_loops(pair, trace, whole)]
@@ -64,7 +64,7 @@ def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = Fal
         for old, new in words
     ]
     total = float(changes.sum(dtype=np.float64))
-    show(beside_component(columns, total, one_line=one_line), key="changes")
+    show(beside_component(columns, total), key="changes")
 
 
 def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:

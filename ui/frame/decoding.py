@@ -19,7 +19,7 @@ from ui.core.url_state import Param
 from ui.core.view import MAX_ALPHA, MAX_BEAM, SearchChoice, View
 from ui.core.widgets import bound, filled
 from ui.work.desk import resume
-from ui.work.turns import fall_back
+from ui.work.visit import fall_back
 
 _HOW = ("Beam", "Greedy", "Sample")
 

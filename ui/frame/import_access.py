@@ -1,9 +1,9 @@
-"""Import rights: by default, only visitors with the server's token may import models.
+"""Rights to write checkpoints and studies: this machine's browser, and visitors with the token.
 
 `HEADLIGHT_IMPORT=on` lets every visitor import; `off` and `HEADLIGHT_PUBLIC=1` let nobody.
-Otherwise the server prints a link with a token when it starts, as Jupyter does; a session that
-opens the link, or types the token on the Models page, may import until it ends. Visitors' addresses
-are not trusted: behind a proxy on the same machine, all visitors have the proxy's address.
+Otherwise a browser on this machine may, and the server prints a link with a token for others when
+it starts; a session that opens the link, or types the token on the Models page, may import until it
+ends. An address alone is not trusted: a proxy on this machine gives its own to all visitors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hmac
 import secrets
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -23,6 +24,9 @@ VARIABLE = "HEADLIGHT_IMPORT"
 TOKEN: Param[str] = Param("token", text(200), "")
 
 _ADMITTED = "headlight_may_import"
+
+#: This machine's names in a browser's address, and beginnings of the headers that proxies add.
+_HERE, _RELAYED = ("localhost", "127.0.0.1", "::1"), ("forwarded", "via", "x-forwarded", "x-real")
 
 
 @functools.cache
@@ -40,7 +44,8 @@ def invitation() -> str | None:
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     path = "/".join(part for part in (base, "models") if part)
     return (
-        "  To import models in the app, open this link (other visitors cannot import):\n"
+        "  On this machine, the app can import and keep models. From another machine, open this\n"
+        "  link with this machine's name in place of localhost:\n"
         f"  {scheme}://localhost:{port}/{path}?{TOKEN.name}={token()}"
     )
 
@@ -64,7 +69,9 @@ def admit(guess: str) -> bool:
 def refusal(act: str = "import") -> str | None:
     """Return the reason why this session may not import (or another `act`), or None."""
     setting = _setting()
-    if setting in public.ON or (not setting and st.session_state.get(_ADMITTED)):
+    if setting in public.ON:
+        return None
+    if not setting and (st.session_state.get(_ADMITTED) or _is_local()):
         return None
     if setting:
         by = public.VARIABLE if public.is_public() else VARIABLE
@@ -79,6 +86,22 @@ def refusal(act: str = "import") -> str | None:
 def wants_token() -> bool:
     """Return True if only the token is missing to import."""
     return not _setting() and refusal() is not None
+
+
+def _is_local() -> bool:
+    """Return True if a browser on this machine shows a page of this server, without a proxy.
+
+    The socket must come from this machine, and Host and Origin must name it alike: browsers write
+    both as their address says, whatever a page or a proxy asks for.
+    """
+    headers = {name.lower(): value for name, value in st.context.headers.items()}
+    try:
+        origin = urlsplit(headers.get("origin", ""))
+        here = origin.hostname in _HERE and origin.netloc.lower() == headers.get("host", "").lower()
+    except ValueError:
+        return False
+    relayed = any(name.startswith(_RELAYED) for name in headers)
+    return here and not relayed and st.context.ip_address is None
 
 
 def _setting() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -20,10 +21,12 @@ from ui.core import url_state
 from ui.core.examples import examples_for, languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
+from ui.core.side import Side
 from ui.core.view import CHECKPOINT, View, is_blank
 from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results
+from ui.work.desk import get_trace
 
 #: Seconds per snapshot while playing.
 PACE = 1.4
@@ -151,6 +154,18 @@ def finished_in_words(entry: Entry) -> str:
         f"{related} (cosine of their weights {cosine:.2f}).",
         "": "The record does not say how the finished model relates to this run.",
     }[entry.relation]
+
+
+def finished(side: Side) -> Side | None:
+    """Return the finished model's side in training time, otherwise None.
+
+    What nobody has chosen is chosen for it, and stays as the training plays.
+    """
+    if side.view.entry.updates is None or side.letter:
+        return None
+    entry = side.view.entry
+    view = replace(side.view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
+    return replace(side, view=view, trace=get_trace(view))
 
 
 @st.fragment(run_every=PACE)

@@ -115,7 +115,7 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
     if kind == "encoder_self":
         return watched[0] if watched else (len(trace.src_tokens) - 1) // 2
     n_queries = len(trace.tgt_tokens)
-    step = url_state.index(STEP, n_queries)
+    step = view.step(n_queries)
     if step is not None:
         return step
     if watched and trace.cross.size:

@@ -21,7 +21,7 @@ from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples
 from transformer.study.records import Finding, Role, Study
-from transformer.study.roles import words_of
+from transformer.study.roles import MIN_PAIRS, words_of
 from transformer.study.statistics import agreement
 from transformer.study.where import Look, Of
 from transformer.trace.removals import Head
@@ -72,13 +72,16 @@ MEASURES = {
 
 #: Maximum number of other roles listed for a head, and of words quoted around a pair.
 _MOST, _AROUND = 3, 2
+#: Words from which roles show in a visitor's own sentences: with English → German, everyday, 24 of
+#: 96 heads at 116 words, 5 at 86, and none at 59.
+ENOUGH = 120
 #: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw selectors for the table's contents, and for a head as an alternative to clicking."""
-    shows = {"": "role of each head"}
+    shows = {"": "role of each head"} if opened.tags else {}
     shows |= {name: f"importance: {MEASURES[name].name}" for name in opened.study.importance}
     shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
@@ -108,11 +111,12 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw the summary and the clickable table of heads, layers by heads."""
-    study, read = opened.study, plain(opened.study.read)
+    study, read = opened.study, read_by(opened)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = about_importance(study)
-        read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
+        if opened.name != OWN:
+            read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = MEASURES[measure].about
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
@@ -168,9 +172,35 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
     return cells
 
 
+def read_by(opened: Opened) -> str:
+    """Return the text of a study, as Markdown: "3 sentences of your own"."""
+    if opened.name == OWN:
+        return f"{count(opened.study.n_sentences, 'sentence')} of your own"
+    return plain(opened.study.read)
+
+
+def too_few(opened: Opened) -> str:
+    """Return how many more sentences of the visitor's own show roles, as Markdown, or ""."""
+    study = opened.study
+    n, words = study.n_sentences, sum(len(sentence.words) for sentence in study.sentences)
+    if opened.name != OWN or any(tag.finding.named for tag in opened.tags.values()):
+        return ""
+    if words >= ENOUGH or not words:
+        return ""
+    more = math.ceil((ENOUGH - words) * n / words)
+    yours = f"Your {n} sentences are" if n > 1 else "One sentence is"
+    return (
+        f"**{yours} too few to find the heads' roles.** A role needs {MIN_PAIRS} words to be "
+        f"measured and shows clearly from about {ENOUGH}; you have {words}. Add about "
+        f"{count(more, 'sentence')} of this length below."
+    )
+
+
 def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     """Return a one- or two-sentence Markdown summary of the table."""
     study = opened.study
+    if role is None and (few := too_few(opened)):
+        return few
     if measure:
         correlations = agreement_in_words(study.importance, about_importance(study))
         return linked(
@@ -186,7 +216,7 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
         )  # fmt: skip
     findings = study.in_role(role)
     if not findings:
-        return f"Too few pairs to measure: {plain(role.title)}."
+        return f"Too few words to measure: {plain(role.title)}."
     n_named = sum(finding.named for finding in findings)
     lead = f"No head clearly beats *{best_rule(findings[0])}*"
     if n_named:
@@ -200,7 +230,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
     finding = study.finding(role, head)
     if finding is None:
-        st.markdown("This study has too few pairs to measure this role.")
+        st.markdown("This study has too few words to measure this role.")
         return
     words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
     others = ", ".join([

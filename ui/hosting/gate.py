@@ -17,11 +17,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ui.core.public import Pace, is_public
+from ui.core.public import is_public
 from ui.hosting.headers import headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, TRANSLATED, serve_websockets_by
+from ui.work.visit import Pace
 
 #: Path of the readiness check for load balancers, below the app's base path.
 READY = "_headlight/ready"

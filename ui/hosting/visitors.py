@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import Message, Receive, Send
 
-from ui.core.public import Pace, whole_number
+from ui.core.public import whole_number
 from ui.platform.server import (
     Connection,
     DecodeError,
@@ -21,6 +21,7 @@ from ui.platform.server import (
     message_to_open_again,
     widgets_in,
 )
+from ui.work.visit import Pace
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 

@@ -26,10 +26,9 @@ from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.files.unread import unread
 from transformer.models.importers.registry import FORMATS, Format, put_in_place
-from transformer.worker.job import Job, Register, StoppedError, in_turn
+from transformer.worker.job import Job, Register, Scheduler, StoppedError
 from transformer.worker.limits import free_memory
 from transformer.worker.process import LostError, Process
-from transformer.worker.scheduler import Scheduler
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
 log = logging.getLogger(__name__)
@@ -202,7 +201,7 @@ class Import(Job[None]):
         """Import in turn. Raises: `StoppedError`; `CheckpointError`, which names no server path."""
         called = self.plan.called
         try:
-            with in_turn(_TURNS):
+            with _TURNS.turn():
                 check_room(self.plan)
                 with adding(self.plan.name) as stage:
                     self._import(stage)

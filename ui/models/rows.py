@@ -64,7 +64,7 @@ def draw_rows(
     for index, entry in enumerate(ordered):
         last, group = group, group_of(entry) if entry.ok else "Not usable"
         if group != last:
-            st.markdown(f"##### {group}")
+            st.markdown(f"#### {group}")
         with st.container(key=f"model_{'row' if entry.ok else 'broken'}_{index}"):
             if entry.ok:
                 _draw_row(entry, titles[entry.name], entry.name == in_use, use)

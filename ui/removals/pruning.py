@@ -16,7 +16,7 @@ from transformer.evaluation.pruning import Pruning, harmless, prune
 from transformer.trace.removals import edits_off
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
-from transformer.worker.job import in_turn, report
+from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.examples import languages_of_training
 from ui.core.layout import current_theme, draw_chart, sized
@@ -106,7 +106,7 @@ def _prune(asked: Request, of: Text, work: Hashable) -> Pruning:
     now: Pruning | None = results.CACHE.get(work)
     steps = prune(model, text, now, report)
     while now is None or not now.done:
-        with in_turn(results.LONG):
+        with results.LONG.turn():
             now = next(steps)
         results.CACHE.put(work, now)
     return now

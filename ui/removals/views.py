@@ -50,9 +50,9 @@ NEEDS: Computation[Needs] = Computation(
 )  # fmt: skip
 
 
-def draw_choice(trace: Trace) -> int | None:
+def draw_choice(view: View, trace: Trace) -> int | None:
     """Draw the choice of a token; return its step, or None if the whole translation is chosen."""
-    step = url_state.index(STEP, len(trace.predicted_tokens))
+    step = view.step(len(trace.predicted_tokens))
 
     def name(at: int) -> str:
         if at == WHOLE:

@@ -1,16 +1,18 @@
-"""Guided tours: the reader's current stop, and the bar above each page that shows it.
+"""Tours and lectures: the reader's current stop, and the bar above each page that shows it.
 
 A link holds the tour, the stop and any settings, without the reader's answer; `?tour=heads&stop=3`
-is enough.
+or `?lecture=attention&scene=3` is enough. A lecture is a tour whose stops are shown
+full screen, see `ui.tours.lecture`.
 Entering a stop replaces all settings by its own; those in the link take precedence. From then on
 the reader is free to change them.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any, cast
@@ -18,25 +20,45 @@ from typing import Any, cast
 import streamlit as st
 
 from figures.labels import one_stop, plain
+from transformer.checkpoint.reference import at
 from transformer.config import ModelConfig
+from transformer.errors import InputError
 from transformer.trace import position_vectors
+from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.core.widgets import sets
-from ui.frame.page import Page, page_at
+from ui.frame.page import Page, open_page, page_at
+from ui.frame.through_time import moments
 from ui.removals.views import NEEDS, without
-from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts  # noqa: F401 - facts
-from ui.tours.stops import FACTS, Question, Scene, Stop, Tour
-from ui.work.desk import computed, get_trace
+from ui.tours import (  # noqa: F401 - facts
+    checkpoint_facts,
+    own,
+    removal_facts,
+    scene_facts,
+    study_facts,
+    trace_facts,
+)
+from ui.tours.stops import FACTS, Question, Scene, Stop, Tour, unmarked
+from ui.translate.opening import find_broken
+from ui.work.desk import computed, get_trace, prepare
+from ui.work.models import entries, resolve
 from ui.work.studies import study_of
 
 
-def _tour(page: str, section: str, stops: list[dict[str, Any]], **texts: str) -> Tour:
+def _tours(file: str, lecture: bool) -> dict[str, Tour]:
+    tables = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))["tours"]
+    return {table["name"]: _tour(**table, lecture=lecture) for table in tables}
+
+
+def _tour(
+    page: str, section: str, stops: list[dict[str, Any]], lecture: bool, **texts: str
+) -> Tour:
     built = (_stop(**{"section": section, "page": page, **stop}) for stop in stops)
-    return Tour(section=section, stops=tuple(built), **texts)
+    return Tour(section=section, stops=tuple(built), lecture=lecture, **texts)
 
 
 def _stop(facts: str, **fields: Any) -> Stop:
@@ -44,17 +66,19 @@ def _stop(facts: str, **fields: Any) -> Stop:
     return Stop(facts=FACTS[facts], texts=texts, **fields)
 
 
-_FILE = tomllib.loads(Path(__file__).with_name("tours.toml").read_text("utf-8"))
+_BY_NAME, LECTURES = _tours("tours.toml", False), _tours("lectures.toml", True)
 #: In the paper's order.
-TOURS = tuple(_tour(**tour) for tour in _FILE["tours"])
+TOURS = tuple(_BY_NAME.values())
 
-_BY_NAME = {tour.name: tour for tour in TOURS}
-
-#: The answer given: 1 for the first option, 0 for "Show me", None for no answer yet.
+#: The answer given: 1 for the first option, 0 for "Show me", None for no answer yet. In a lecture,
+#: the number of beats so far.
 Guess = int | None
 
 TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
 STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
+#: A lecture's name, or a lecture of one's own as `ui.tours.own.link_of` writes it.
+LECTURE: Param[str] = Param("lecture", url_state.text(url_state.MAX_URL_CHARACTERS), "")
+SCENE: Param[int] = Param("scene", url_state.whole(1, 99), 1)
 GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
 
 #: Terms that stops explain or use.
@@ -68,7 +92,10 @@ _AT = "headlight_tour_at"
 _LOOKED = "headlight_tour_looked"
 _GIVEN = "headlight_tour_given"
 _RESULTS = "headlight_tour_results"  # by a stop's tour and number, whether it was answered right
-_KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP))
+_WAS = "headlight_before_lecture"  # address and settings
+BEATS = "headlight_lecture_beats"  # presses of the scene on screen until its answer is there
+_LAST = 99  # beat of a scene that is entered from behind
+_KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP, LECTURE, SCENE))
 
 
 @dataclass(frozen=True)
@@ -83,44 +110,85 @@ class TourStop:
         """Return the stop itself."""
         return self.tour.stops[self.number - 1]
 
+    @property
+    def place(self) -> dict[Param[Any], Any]:
+        """Its settings in a link."""
+        name, number = (LECTURE, SCENE) if self.tour.lecture else (TOUR, STOP)
+        return {name: self.tour.name, number: self.number}
+
 
 _STOPS = [TourStop(tour, number) for tour in TOURS for number in range(1, len(tour.stops) + 1)]
 
 
+def lecture_of(name: str) -> Tour:
+    """Return a lecture by its name in a link. Raises: `InputError`, as `own.read_link`."""
+    if name == own.SIGN:
+        return own.read_text(st.session_state.get(own.TEXT, ""), stop_in)
+    return LECTURES.get(name) or own.read_link(name, stop_in)
+
+
+def stop_in(settings: Mapping[str, str]) -> Stop | None:
+    """Return the stop or scene that a link's settings name, or None."""
+    for tours, name, number in ((LECTURES, LECTURE, SCENE), (_BY_NAME, TOUR, STOP)):
+        if tour := tours.get(settings.get(name.name, "")):
+            with suppress(ValueError, IndexError):
+                return tour.stops[number.parse(settings.get(number.name, "1")) - 1]
+    return None
+
+
 def current_stop() -> TourStop | None:
     """Return the reader's stop, or None outside tours."""
-    tour = _BY_NAME.get(url_state.get(TOUR))
-    if tour is None:
-        return None
-    return TourStop(tour, min(url_state.get(STOP), len(tour.stops)))
+    if name := url_state.get(LECTURE):
+        with suppress(InputError):
+            tour = lecture_of(name)
+            return TourStop(tour, min(url_state.get(SCENE), len(tour.stops)))
+    elif (short := _BY_NAME.get(url_state.get(TOUR))) is not None:
+        return TourStop(short, min(url_state.get(STOP), len(short.stops)))
+    return None
 
 
-def go_to(tour: str, number: int) -> None:
+def go_to(tour: Tour, number: int, beat: Guess = None) -> None:
     """Go to a stop; the next run enters it. A callback."""
-    url_state.store({TOUR: tour, STOP: number, GUESS: None})
+    if tour.lecture and not url_state.get(LECTURE):
+        st.session_state[_WAS] = url_state.page(), url_state.everything()
+    url_state.forget(TOUR, STOP)
+    url_state.store({**TourStop(tour, number).place, GUESS: beat})
     st.session_state.pop(_AT, None)
 
 
 def leave() -> None:
-    """Leave the tour. A callback."""
-    url_state.forget(TOUR, STOP, GUESS)
+    """Leave the tour or lecture; a lecture for the page before it. A callback."""
+    lecture = bool(url_state.get(LECTURE))
+    url_state.forget(TOUR, STOP, GUESS, LECTURE, SCENE)
     st.session_state.pop(_AT, None)
+    if lecture:
+        path, values = st.session_state.pop(_WAS, ("tours", {"lessons": "lecture"}))
+        url_state.start_over(values, keep={CHECKPOINT.name, DEVICE.name})
+        open_page(path, values)
 
 
 def fits(view: View) -> bool:
     """Return True if the reader's tour can question this model.
 
-    The tour on roles needs a studied model, other tours an encoder-decoder of this project.
+    The tour on roles needs a studied model, other tours an encoder-decoder of this project. In a
+    lecture every scene speaks for itself.
     """
     here = current_stop()
+    if here is not None and here.tour.lecture:
+        return True
     if here is not None and here.stop.facts.__module__ == study_facts.__name__:
         return study_of(view.entry.ref) is not None
     return view.kind == "checkpoint"
 
 
 def draw_unfit(view: View) -> None:
-    """Say which model the reader's tour needs."""
-    if view.kind == "checkpoint":
+    """Say which model the reader's tour needs, or why the lecture in the link cannot be read."""
+    if name := url_state.get(LECTURE):
+        try:
+            lecture_of(name)
+        except InputError as error:
+            st.warning(plain(f"Not a lecture: {error}."), icon=":material/co_present:")
+    elif view.kind == "checkpoint":
         st.info(
             "This tour asks about a study of the model's heads, and this model has none yet. "
             "Choose another under Model, such as English → German, everyday."
@@ -135,34 +203,54 @@ def draw_unfit(view: View) -> None:
 
 def beside(here: TourStop, step: int) -> TourStop | None:
     """Return the previous or next stop; after a tour's last stop, the next tour's first."""
-    at = _STOPS.index(here) + step
-    there = _STOPS[at] if 0 <= at < len(_STOPS) else None
+    if here.tour.lecture:
+        number = here.number + step
+        return TourStop(here.tour, number) if 1 <= number <= len(here.tour.stops) else None
+    index = _STOPS.index(here) + step
+    there = _STOPS[index] if 0 <= index < len(_STOPS) else None
     return there if there is None or step > 0 or there.tour is here.tour else None
 
 
 def follow(view: View, step: int = 0) -> Page | None:
     """Enter the stored stop, or the one `step` further; return its page unless already entered."""
     here = current_stop()
-    if here is not None and step:
-        there = beside(here, step)
-        if there is not None:
-            go_to(there.tour.name, there.number)
-            here = there
+    for _ in range(abs(step)):
+        here = here and _stepped(here, 1 if step > 0 else -1)
     if here is None or not view.checkpoint:
         st.session_state.pop(_AT, None)
         return None
-    at = f"{here.tour.name} {here.number} {view.checkpoint}"
-    if st.session_state.get(_AT) == at:
+    entered = f"{here.place} {view.checkpoint}"
+    if st.session_state.get(_AT) == entered:
         return None
-    st.session_state[_AT] = at
+    st.session_state[_AT] = entered
     st.session_state.pop(_LOOKED, None)
     given = url_state.given()
     st.session_state[_GIVEN] = given
     sentence = view.examples.items[0].sentence
+    if here.tour.lecture:  # a teacher's sentence stays
+        sentence = view.sentence or sentence
     settings = {SENTENCE.name: sentence, **here.stop.settings}
+    if here.tour.lecture:
+        settings |= {PRESENT.name: "on"}
+        given -= {PRESENT.name}
     values = {name: value for name, value in settings.items() if name not in given}
-    url_state.start_over({**values, STOP.name: str(here.number)}, keep=_KEEP | given)
+    number = SCENE if here.tour.lecture else STOP
+    kept = {GUESS.name} if here.tour.lecture else set()
+    url_state.start_over({**values, number.name: str(here.number)}, keep=_KEEP | given | kept)
     return page_at(here.stop.page)
+
+
+def _stepped(here: TourStop, step: int) -> TourStop:
+    """Go one stop further or back; in a lecture, one beat."""
+    before, beats, there = url_state.get(GUESS), st.session_state.get(BEATS), None
+    if here.tour.lecture and beats is None and step > 0 and before is None:
+        url_state.put(GUESS, 0)  # the scene is being computed: only a second press skips it
+    elif here.tour.lecture and 0 <= (beat := min(before or 0, beats or 0) + step) <= (beats or 0):
+        url_state.put(GUESS, beat)
+    elif (there := beside(here, step)) is not None:
+        go_to(there.tour, there.number, _LAST if there.tour.lecture and step < 0 else None)
+        st.session_state.pop(BEATS, None)
+    return there or here
 
 
 def draw_bar(view: View, on: Page) -> None:
@@ -182,7 +270,7 @@ def draw_bar(view: View, on: Page) -> None:
             st.markdown(f"This stop is on the page **{elsewhere.title}**.")
             st.button(
                 f"Go to {elsewhere.title}", key="tour_there", icon=":material/arrow_forward:",
-                on_click=go_to, args=(here.tour.name, here.number),
+                on_click=go_to, args=(here.tour, here.number),
             )  # fmt: skip
             return
         st.markdown(_glossed(stop.text))
@@ -208,7 +296,18 @@ def scene_of(view: View) -> Scene:
         trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics),
         opened.study if opened else None,
         lambda: computed(view, NEEDS), lambda edits: computed(view, without(edits)),
+        lambda: find_broken(view), lambda: _moments(view),
     )  # fmt: skip
+
+
+def _moments(view: View) -> dict[int, Trace]:
+    """Return the sentence's translations by the model's snapshots."""
+    listing, whole = entries(), view.entry.whole
+    taken = scene_facts.spread(moments(view.entry))
+    found = [(updates, resolve(at(whole, updates), listing)[0]) for updates in taken]
+    views = {updates: replace(view, entry=entry) for updates, entry in found if entry}
+    traces = prepare(view, [there.request for there in views.values()])
+    return {updates: trace for updates, trace in zip(views, traces, strict=True) if trace}
 
 
 def show_subject(here: TourStop, view: View, scene: Scene) -> None:
@@ -218,7 +317,7 @@ def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     if before == looked:
         return
     given = st.session_state.pop(_GIVEN, frozenset())
-    settings = here.stop.facts(scene).settings
+    settings = here.stop.facts(scene).settings if here.stop.facts else {}
     url_state.bring({name: value for name, value in settings.items() if name not in given})
     if before is not None:
         url_state.forget(GUESS)  # it answered a question about another sentence
@@ -246,14 +345,14 @@ def _draw_head(here: TourStop) -> None:
         st.button(
             "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",
             disabled=back is None, on_click=go_to,
-            args=(back.tour.name, back.number) if back else (),
+            args=(back.tour, back.number) if back else (),
         )  # fmt: skip
         if following is not None:
             on = following.tour is here.tour
             st.button(
                 "Next" if on else f"Next tour: {following.tour.title}", key="tour_next",
                 type="tertiary", icon=":material/arrow_forward:", icon_position="right",
-                on_click=go_to, args=(following.tour.name, following.number),
+                on_click=go_to, args=(following.tour, following.number),
             )  # fmt: skip
         st.button(
             "Leave", key="tour_leave", type="tertiary", icon=":material/close:", on_click=leave
@@ -279,15 +378,10 @@ def sheet(tour: Tour, scene: Scene) -> str:
     for asked in (stop.question(scene) for stop in tour.stops):
         boxes = "".join(f" \u2003□ {escape(option)}" for option in asked.options)
         right = escape(asked.options[asked.answer])
-        lists[0] += f"<li>{_printed(asked.ask)}<p>{boxes}</li>"
-        lists[1] += f"<li><b>{right}</b>. {_printed(asked.because)}</li>"
+        lists[0] += f"<li>{escape(unmarked(asked.ask))}<p>{boxes}</li>"
+        lists[1] += f"<li><b>{right}</b>. {escape(unmarked(asked.because))}</li>"
     body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{items}</ol>" for items in lists)
     return f"<!doctype html><meta charset=utf-8><h1>{escape(tour.title)}</h1>{body}"
-
-
-def _printed(text: str) -> str:
-    """Return a tour's Markdown as plain HTML."""
-    return escape(re.sub(r"\\(.)|[*`]", r"\1", text))
 
 
 def _draw_question(here: TourStop, question: Question) -> None:

@@ -1,22 +1,28 @@
-"""Parts of a guided tour: stops, and questions answered by the view's own model.
+"""Parts of tours and lectures: stops, and questions answered by the view's own model.
 
-A stop names settings as the URL does, so it can set up any page.
+A stop names settings as the URL does, so it can set up any page. A stop of a lecture is a scene: it
+has pictures of its own, or shows its page.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from figures.exhibit import Panel, Series
 from figures.labels import one_stop, plain, shorten
 from transformer.config import ModelConfig
 from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
 from transformer.types import Floats
-from ui.core.loops import headline
+from ui.core.doubts import headline
+
+if TYPE_CHECKING:
+    from ui.translate.breaking import Broken
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
@@ -46,6 +52,14 @@ class Scene:
     needs: Callable[[], Needs] = field(default=_unknown)
     #: returns the change of log-probability in nats under edits, and the edited translation
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
+    #: finds a sentence and the head that a word of its translation depends on
+    broken: Callable[[], Broken | None] = lambda: None
+    #: returns translations during training, by number of updates
+    moments: Callable[[], Mapping[int, Trace]] = dict
+
+
+class UnfitError(Exception):
+    """The model lacks what a scene shows; the message says what, in one line."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,7 @@ class Question:
     """A prediction to make before the picture appears; `because` then explains it.
 
     `ask` and `because` are Markdown, `options` are two or more different plain texts, and
-    `answer` is the index of the right one.
+    `answer` is the index of the right one. A teacher's own question has no options.
     """
 
     ask: str
@@ -62,6 +76,8 @@ class Question:
     because: str
 
     def __post_init__(self) -> None:
+        if not self.options:
+            return
         if len(set(self.options)) != len(self.options) or len(self.options) < 2:
             raise ValueError(f"options {self.options}; expected at least two, all different")
         if not 0 <= self.answer < len(self.options):
@@ -82,6 +98,9 @@ class StopFacts:
     #: page settings that depend on the trace: a step, a layer, a head
     settings: Settings = field(default_factory=dict)
     form: str = ""  # the form of the stop's texts; "" is the usual one
+    pictures: tuple[
+        Panel | Series, ...
+    ] = ()  # of a scene, one for each beat; the last has the answer
 
 
 Facts = Callable[[Scene], StopFacts]
@@ -98,21 +117,27 @@ def fact(function: Facts) -> Facts:
 
 @dataclass(frozen=True)
 class Stop:
-    """One stop of a tour."""
+    """One stop of a tour, or scene of a lecture."""
 
-    #: title, text: of the bar; `text` is Markdown, one or two sentences
+    #: title, text: of the bar; `text` is Markdown, one or two sentences. A scene's title is one
+    #: sentence, and its text the teacher's notes
     title: str
     text: str
     section: str  # of the paper
     page: str  # url_path of its page
-    facts: Facts  # returns the question's facts
+    facts: Facts | None  # returns the question's facts; None for texts without slots
     #: `ask` and `because` with slots, and `ask_x` and `because_x` of form x
     texts: Mapping[str, str]
     settings: Settings = field(default_factory=dict)  # of the page, by their names in the URL
 
     def question(self, scene: Scene) -> Question:
         """Return the question about a scene."""
-        facts = self.facts(scene)
+        return self.asked(self.facts(scene) if self.facts else None)
+
+    def asked(self, facts: StopFacts | None) -> Question:
+        """Return the question about facts, or without facts the texts alone."""
+        if facts is None:
+            return Question(self.texts.get("ask", ""), (), 0, self.texts.get("because", ""))
         ask, because = (
             (self.texts[name] + own[1:] if own.startswith("+") else own).format(**facts.values)
             for name in ("ask", "because")
@@ -123,7 +148,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Tour:
-    """Stops in the paper's order."""
+    """Stops in the paper's order, or the scenes of a lecture."""
 
     name: str  # as in the URL
     #: title, about: in the list of tours
@@ -132,6 +157,7 @@ class Tour:
     section: str  # of the paper
     icon: str  # a Material icon
     stops: tuple[Stop, ...]
+    lecture: bool = False
 
 
 def cell(layer: int | None, head: int | None) -> Settings:
@@ -150,6 +176,11 @@ def stem(token: str) -> str:
 def quoted(text: str) -> str:
     """Return text in quotation marks, as Markdown that shows it literally."""
     return f"“{plain(shorten(text, 90))}”"
+
+
+def unmarked(text: str) -> str:
+    """Return Markdown as plain text."""
+    return re.sub(r"\\(.)|[*`]", r"\1", text)
 
 
 def names(tokens: Sequence[str]) -> list[str]:

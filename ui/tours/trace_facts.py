@@ -83,11 +83,16 @@ def unscaled(row: Floats, d_k: int) -> Floats:
     return weights
 
 
+def middling_row(trace: Trace) -> tuple[int, ...]:
+    """Return layer, head and step of the cross-attention row with top weight nearest to 0.4."""
+    return best(-np.abs(trace.cross.max(axis=-1) - 0.4))
+
+
 @fact
 def without_scaling(scene: Scene) -> StopFacts:
-    """The cross-attention row with top weight nearest to 0.4, scaled and unscaled."""
+    """A row of cross-attention, scaled and unscaled."""
     trace = scene.trace
-    layer, head, t = best(-np.abs(trace.cross.max(axis=-1) - 0.4))
+    layer, head, t = middling_row(trace)
     d_k = scene.config.d_k or scene.config.d_model // scene.config.n_heads
     row = trace.cross[layer, head, t]
     now, then = float(row.max()), float(unscaled(row, d_k).max())
@@ -99,20 +104,27 @@ def without_scaling(scene: Scene) -> StopFacts:
     )
 
 
+def diverse_token(trace: Trace) -> tuple[int, list[int]]:
+    """Return the source token with the most diverse top keys in layer 1, and these keys."""
+    tops = trace.encoder_self[0].argmax(axis=-1)  # [H, S]
+    keys = [[*dict.fromkeys(of_token)] for of_token in tops.T.tolist()]
+    token = int(np.argmax([*map(len, keys)]))
+    return token, keys[token]
+
+
 @fact
 def how_many_places(scene: Scene) -> StopFacts:
-    """The source token with the most diverse top keys in layer 1, and their number."""
+    """The number of different top keys of the diverse token."""
     trace, n_heads = scene.trace, scene.trace.encoder_self.shape[1]
-    tops = trace.encoder_self[0].argmax(axis=-1)  # [H, S]
-    different = [len(set(tops[:, i])) for i in range(tops.shape[1])]
-    token, labels = int(np.argmax(different)), names(trace.src_tokens)
-    looks = ", ".join(quoted(labels[top]) for top in dict.fromkeys(tops[:, token].tolist()))
+    token, keys = diverse_token(trace)
+    labels = names(trace.src_tokens)
+    looks = ", ".join(quoted(labels[top]) for top in keys)
     values = {
         "heads": count(n_heads, "head"), "token": quoted(labels[token]),
         "source": quoted(trace.source), "looks": looks,
     }  # fmt: skip
     return StopFacts(
-        *counts(different[token], 1, n_heads), values, form="one_head" if n_heads == 1 else ""
+        *counts(len(keys), 1, n_heads), values, form="one_head" if n_heads == 1 else ""
     )
 
 

@@ -61,7 +61,7 @@ def draw_table3() -> None:
 
 def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
     name = "PPL" if measure == "nll" else "BLEU"
-    columns = ("", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
+    columns = ("row", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
                AXES[measure])  # fmt: skip
     rows = [
         ("" if row.group == "base" else row.group, row.change, row.theirs, *line.cells(measure))

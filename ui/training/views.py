@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import streamlit as st
 
-from figures.labels import KIND_NAMES, plain
+from figures.labels import KIND_NAMES, code, plain
 from figures.training import curves, layer_maps
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
@@ -17,7 +20,8 @@ from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, 
 from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
 from transformer.training.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
-from transformer.types import AttentionKind
+from transformer.translator import Translator
+from transformer.types import AttentionKind, Report
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, sized
@@ -27,6 +31,7 @@ from ui.models.import_plan import cannot_write, free_name
 from ui.training import jobs
 from ui.training.choice import KIND, RUN, ToyChoice
 from ui.training.jobs import BusyError, Training, begin, busy, keep
+from ui.work.desk import run as run_at_desk
 
 #: Session state: the name of this session's last run.
 _LAST = "headlight_last_run"
@@ -51,6 +56,32 @@ def draw_run(run: Training, use: Callable[[str], None]) -> None:
     if not live:
         _draw_keep(run, use)
         st.button("New run", icon=":material/add:", key="new_run", **sets(RUN, None))
+        _draw_try(run)
+
+
+def _draw_try(run: Training) -> None:
+    """Draw a box for a text of the visitor's own, and what the trained models make of it."""
+    task = TASKS[run.settings[0].task]
+    models = [(run.lane(at) / KEPT, settings) for at, settings in enumerate(run.settings)]
+    models = [(path, settings) for path, settings in models if path.is_dir()]
+    if not models:
+        return
+    text = st.text_input(
+        "Try a text of your own", max_chars=60, key="try_toy", placeholder=task.probe, width=320
+    ).strip()
+    for path, settings in models if text else ():
+        written = run_at_desk(("toy", path, text), partial(_written, path, text))
+        verdict = ""
+        with suppress(LookupError, ValueError):  # it is no text of the task
+            right = task.answer(text)
+            verdict = ": right." if written == right else f". Right is {code(right)}."
+        lead = f"{_name(settings, len(run.settings))}: " if len(models) > 1 else ""
+        st.markdown(f"{plain(lead)}{code(text)} becomes {code(written) or '(nothing)'}{verdict}")
+
+
+def _written(path: Path, text: str, report: Report) -> str:
+    del report  # a moment's work
+    return Translator.load(path, device="cpu").translate([text], beam_size=1)[0].text
 
 
 def _draw(run: Training, live: bool) -> None:

@@ -35,6 +35,15 @@ class Target(NamedTuple):
     step: int
 
 
+class Broken(NamedTuple):
+    """A sentence, and the head without which a word of its translation is lost."""
+
+    trace: Trace
+    target: Target
+    head: Head
+    trial: Trial
+
+
 class Effect(NamedTuple):
     """A translation without one head."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import STEP, VIEW, WHY, Param
+from ui.core.url_state import VIEW, WHY, Param
 from ui.core.view import View
 
 
@@ -34,7 +34,8 @@ def pair_now(view: View, trace: Trace) -> Pair:
 
     The default step is the least certain one.
     """
-    step = url_state.index(STEP, len(trace.predicted_ids), int(trace.log_probs.argmin()))
+    default = int(trace.log_probs.argmin())
+    step = view.step(len(trace.predicted_ids), default) or 0
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)

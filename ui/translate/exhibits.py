@@ -12,8 +12,7 @@ from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
-from transformer.search.inputs import checked_alpha, checked_whole
-from transformer.search.rules import length_penalty
+from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
@@ -38,8 +37,7 @@ def stem(place: PlayerPlace, *, words: bool) -> str:
 def decoding(
     trace: Trace, layer: int | None = None, head: int | None = None, *, kind:
     Literal["cross", "decoder_self", "both"] = "both",
-    words: bool = False, alpha: float = 0.6, step: int = 1, shifted: bool = False,
-    origin: str = "Recorded live",
+    words: bool = False, step: int = 1, shifted: bool = False, origin: str = "Recorded live",
 ) -> Exhibit:  # fmt: skip
     """Return the decoder's two maps and the numbers of every step as an exhibit.
 
@@ -47,12 +45,10 @@ def decoding(
         layer, head: from 0; None is the mean.
         kind: their kind, "cross", "decoder_self" or "both"; the other kind shows its mean.
         words: make columns whole words.
-        alpha: length penalty exponent.
         step, shifted: state of the offline player; `shifted` shows how output becomes input.
         origin: note below the player.
     """
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
-    checked_alpha(alpha)
     checked_whole("step", step, max(1, len(trace.predicted_tokens)))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
     cross, own = (
@@ -72,7 +68,8 @@ def decoding(
     n_steps = len(trace.predicted_tokens)
     steps = np.arange(1, n_steps + 1)
     running = np.cumsum(trace.log_probs, dtype=np.float64)
-    score = running / np.array([length_penalty(n, alpha) for n in steps.tolist()])
+    known = len(trace.penalties)  # not in a file of another program
+    scores: dict[str, np.ndarray] = {"score": running / trace.penalties} if known else {}
     entropy = nats_to_bits(trace.entropy)
     # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
@@ -99,8 +96,8 @@ def decoding(
             ),
             Series(
                 "Translation, step by step", steps,
-                {"log p so far": running, "score so far": score, "log p of the token":
-                 trace.log_probs},
+                {"log p so far": running, "log p of the token": trace.log_probs,
+                 **{f"{name} so far": values for name, values in scores.items()}},
                 "step", "nats",
             ),
             Series("Entropy of the next token", steps, {"entropy": entropy}, "step", "bits"),
@@ -108,11 +105,11 @@ def decoding(
         arrays={
             "cross": cross, "decoder_self": own, "reads": np.array(trace.tgt_tokens),
             "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
-            "entropy": entropy, "running": running, "score": score,
+            "entropy": entropy, "running": running, **scores,
         },
         facts={"Translation": f"“{trace.text}”", **facts} if trace.text else facts,
         offline=player_component(
-            trace, place, words=words, alpha=alpha, steerable=False, origin=origin,
+            trace, place, words=words, steerable=False, origin=origin,
         ).offline(),
     )  # fmt: skip
 
@@ -122,7 +119,7 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return source.of(
         decoding, trace, layer=layer, head=head, kind=place.kind, words=words,
-        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=ORIGINS[source.kind],
+        step=place.step, shifted=place.shifted, origin=ORIGINS[source.kind],
     )  # fmt: skip
 
 

@@ -24,10 +24,12 @@ from ui.core import url_state
 from ui.core.examples import Act, Riddle
 from ui.core.languages import name_of
 from ui.core.url_state import Param
-from ui.core.view import View, say_next, times_asked
+from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
+from ui.frame.steering import drop_steering
 from ui.translate.breaking import (
     LESSON,
+    Broken,
     Target,
     break_of,
     decisive_head,
@@ -69,6 +71,11 @@ def opening_plays(view: View) -> bool:
         st.session_state[_PLAYS] = _ASKED if st.session_state[_PLAYS] == _ASKED else ""
     url_state.forget(OPENING)
     if st.session_state[_PLAYS] == _ASKED:
+        riddle, default = riddle_of(view), view.examples.items[0].sentence
+        if riddle is not None and view.sentence == default != riddle.acts[0].sentence:
+            url_state.put(SENTENCE, riddle.acts[0].sentence)  # in the sidebar, too
+            drop_steering()
+            st.rerun()
         st.session_state[_PLAYS] = view.request.name
         st.session_state[_ASKS] = times_asked()
         st.session_state[_COVERS] = False
@@ -221,6 +228,22 @@ def _tried(
         breaks.append(tried := break_of(one.trace, target, one.lit, effects))
         solved |= any(trial.hit for trial in tried.trials)
     return breaks, tuple(guesses)
+
+
+def find_broken(view: View) -> Broken | None:
+    """Return the riddle's first sentence with a word that some head decides, or None."""
+    if (riddle := riddle_of(view)) is None:
+        return None
+    views = {
+        act: replace(view, sentence=act.sentence, prefix=(), target=None) for act in riddle.acts
+    }
+    for one in stage(riddle, [*map(get_trace, views.values())]):
+        there, target = views[one.act], one.target(riddle)
+        if target and (head := computed(there, decisive_head(target))):
+            effects = {head: computed(there, effect_of(head, target))}
+            (trial,) = break_of(one.trace, target, one.lit, effects).trials
+            return Broken(one.trace, target, head, trial)
+    return None
 
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."

@@ -31,6 +31,7 @@ from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
+from ui.frame.through_time import finished
 from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -52,6 +53,7 @@ def place_now(side: Side | None = None) -> PlayerPlace:
         return replace(place, layer=layer, head=head, kind=url_state.get(KIND))
     if side is None or side.letter:
         return place
+    side = finished(side) or side
     example = side.view.examples.find(side.view.sentence)
     layer, head = computed(
         side.view, Computation("telling", (), lambda _, trace: _telling(trace, example))
@@ -75,35 +77,29 @@ def read_link() -> None:
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
-    """Return the position with layers and heads that this model lacks replaced by the mean."""
+    """Return the position in this trace: the mean for what it lacks, and its last step at most."""
     layer, head = (
         at if at is not None and at <= count else None
         for at, count in zip((place.layer, place.head), trace.cross.shape[:2], strict=True)
     )
-    return replace(place, layer=layer, head=head)
+    return replace(place, step=min(place.step, len(trace.predicted_ids)), layer=layer, head=head)
 
 
 def ensure_step(side: Side, n_steps: int) -> None:
-    """Store the default step unless a step from 1 to `n_steps` is stored.
-
-    In training time, a step that is too large becomes the last one.
-    """
-    step = url_state.get(STEP)
-    if step is not None and step > n_steps and side.view.entry.updates is not None:
-        url_state.put(STEP, n_steps)
-    elif step is None or step > n_steps:
+    """Store the default step unless `View.step` has one of `n_steps`."""
+    if side.view.step(n_steps) is None:
         example = side.view.examples.find(side.view.sentence)
-        url_state.put(STEP, default_step(side.trace, example))
+        url_state.put(STEP, default_step((finished(side) or side).trace, example))
 
 
 def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[Component[Move]]:
     """Return the computation of the player; see `ui.components.player.player_component`."""
-    of, alpha, origin = side.view.request.name, side.view.alpha, ORIGINS[side.view.kind]
+    of, origin = side.view.request.name, ORIGINS[side.view.kind]
     never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
-        "player", (words, alpha, never, origin, group, follows),
+        "player", (words, never, origin, group, follows),
         lambda _, trace: player_component(
-            trace, PlayerPlace(1), of=of, words=words, alpha=alpha, never=never,
+            trace, PlayerPlace(1), of=of, words=words, never=never,
             steerable=steerable, origin=origin, group=group, follows=follows, asks=not group,
             out=_heads_out(side, trace),
         ),
@@ -130,7 +126,7 @@ def _never_taken(side: Side) -> tuple[int, ...]:
 
 def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     """Show the player, store reported positions, and steer when another token is chosen."""
-    never = _never_taken(side)
+    never, now = _never_taken(side), place_now(side)
 
     def follow(move: Move) -> None:
         remember(move.place, side)
@@ -149,7 +145,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     show(
         computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
-        choice=asdict(place_now(side)),
+        choice=asdict(now if side.letter else within(now, side.trace)),
         on_choose=steer if _steerable(side) else follow,
         together=[f"player_{letter}" for letter in LETTERS if side.letter],
     )

@@ -29,11 +29,9 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker.job import in_turn, report
-from transformer.worker.scheduler import paused, this_turn
+from transformer.worker.job import paused, report, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
-from ui.core.public import budget_of_visit
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.platform.session import OutsideFragmentError
 from ui.work import models, results
@@ -41,7 +39,7 @@ from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load
 from ui.work.results import Computation
 from ui.work.roots import without_root
-from ui.work.turns import BEHIND, run_in_turn
+from ui.work.visit import BEHIND, budget_of_visit, run_in_turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -208,7 +206,7 @@ def run(
     """
 
     def in_lane() -> T:
-        with in_turn(results.LONG):
+        with results.LONG.turn():
             return make(report)
 
     end_where_stopped(work, again)

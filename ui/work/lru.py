@@ -13,8 +13,7 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from transformer.search.records import Compact
-from transformer.worker.job import report
-from transformer.worker.scheduler import paused
+from transformer.worker.job import paused, report
 
 T = TypeVar("T")
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
-from transformer.worker.job import UNKNOWN, in_turn, report, this_job
+from transformer.worker.job import UNKNOWN, Scheduler, report, this_job
 from transformer.worker.limits import shares
 from transformer.worker.process import Pool
-from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import (
     MODEL_BYTES,
     SENTENCES,
@@ -81,8 +80,7 @@ def trace(request: Request) -> Trace:
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
             return _bounded(trace_in_turn(model, sentence, arguments))
-        late = 0.0 if (job := this_job()) is None else job.late
-        task = (request.model, request.device, sentence, arguments, late)
+        task = (request.model, request.device, sentence, arguments, this_job().late)
         return _bounded(worker.start(trace_by_reference, *task).result(report))
 
     return CACHE.once(request, make)
@@ -96,7 +94,7 @@ def result_of(request: Request, computation: Computation[T]) -> T:
 
     def make() -> T:
         recorded, model = trace(request), load(request)
-        with in_turn(LONG):
+        with LONG.turn():
             report(*UNKNOWN)
             return computation.make(model, recorded)
 

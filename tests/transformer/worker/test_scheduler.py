@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.waiting import wait_until
-from transformer.worker import scheduler
-from transformer.worker.scheduler import Scheduler, Turn, paused
+from transformer.worker import job
+from transformer.worker.job import Scheduler, Turn, paused
 from transformer.worker.tracing import SENTENCES, trace_in_turn
 
 
@@ -18,7 +18,7 @@ from transformer.worker.tracing import SENTENCES, trace_in_turn
 def _soon() -> Iterator[None]:
     """Make waiting work poll often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduler, "_EVERY", 0.01)
+        patch.setattr(job, "_POLL", 0.01)
         yield
 
 
@@ -26,7 +26,7 @@ def _soon() -> Iterator[None]:
 def spend(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Replace processor time with a clock that only advances by what a thread spends."""
     spent = threading.local()
-    monkeypatch.setattr(scheduler.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
+    monkeypatch.setattr(job.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
     return lambda seconds: setattr(spent, "seconds", getattr(spent, "seconds", 0.0) + seconds)
 
 

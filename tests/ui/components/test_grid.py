@@ -329,6 +329,7 @@ def test_the_header_says_what_each_step_did() -> None:
     assert len(header["colours"]["light"]) == 256 * 6
     assert header["ids"] == list(trace.predicted_ids)
     np.testing.assert_allclose(header["running"], np.cumsum(trace.log_probs), atol=1e-3)
+    assert header["running"][-1] / header["penalties"][-1] == pytest.approx(trace.score, rel=1e-4)
     assert header["nForced"] == 0 and header["gap"] is None and header["drawn"] is None
 
 

@@ -32,7 +32,6 @@ from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
-from ui.core.public import Budget, OverBudgetError
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
@@ -41,6 +40,7 @@ from ui.platform import session
 from ui.platform.session import Session
 from ui.work import desk
 from ui.work.results import LONG
+from ui.work.visit import Budget, OverBudgetError
 
 SCRIPT = """
 import streamlit as st

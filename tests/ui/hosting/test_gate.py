@@ -11,7 +11,6 @@ import pytest
 
 from tests.waiting import run
 from transformer.models.catalogue import inspect_entry
-from ui.core.public import Pace
 from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
@@ -19,6 +18,7 @@ from ui.hosting.visitors import Visitors
 from ui.platform.server import TRANSLATED
 from ui.work import models
 from ui.work.lru import Lru
+from ui.work.visit import Pace
 
 PAGE = b"<!DOCTYPE html><html><head><title>x</title></head></html>"
 

@@ -15,10 +15,10 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
 from tests.waiting import run, wait_until
-from ui.core.public import Pace
 from ui.hosting import gate, visitors
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import MOST_BYTES, MOST_WIDGETS, Line, Visitors
+from ui.work.visit import Pace
 
 
 @pytest.fixture(autouse=True)

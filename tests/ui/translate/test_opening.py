@@ -11,11 +11,11 @@ from tests.views import make_view
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
+from ui.core.doubts import doubts, length_warning, uncertainty, unknown_pieces
 from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_training
 from ui.translate.opening import scene as scene_of
 from ui.translate.opening import script, stage
 from ui.translate.player import default_step
-from ui.translate.words import doubts, length_warning, uncertainty, unknown_pieces
 
 KNOWN = "Others do better."
 RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
@@ -144,7 +144,7 @@ def test_a_translation_that_its_own_model_doubts_is_doubtful() -> None:
     for moment, said in (("", [uncertainty(doubted)]), ("@3000", [])):
         view = make_view(ROOT / f"checkpoints/everyday-en-de{moment}")
         known = dataclasses.replace(doubted, src_unknown=())
-        assert [*filter(None, doubts(view, known))] == said
+        assert [*filter(None, doubts(view.entry, known))] == said
 
 
 def test_an_example_opens_on_a_telling_step() -> None:

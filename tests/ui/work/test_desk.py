@@ -22,17 +22,16 @@ from tests.waiting import wait_until
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
-from transformer.worker.job import UNKNOWN, report, this_job
-from transformer.worker.scheduler import offer_turn, paused, this_turn
+from transformer.worker.job import UNKNOWN, offer_turn, paused, report, this_job, this_turn
 from ui.core.layout import section, sized
-from ui.core.public import SECONDS, WINDOW, Budget, OverBudgetError, Pace, quota
+from ui.core.public import SECONDS, quota
 from ui.core.view import View
 from ui.platform import session as platform
-from ui.work import desk, results, turns
+from ui.work import desk, results, visit
 from ui.work.desk import Progress, attend, drawn
 from ui.work.lru import Lru
 from ui.work.results import Computation
-from ui.work.turns import RUNS, fall_back, run_in_turn
+from ui.work.visit import RUNS, WINDOW, Budget, OverBudgetError, Pace, fall_back, run_in_turn
 
 MADE: list[str] = []
 
@@ -135,7 +134,7 @@ def test_several_computations_are_one_job(view: View, monkeypatch: pytest.Monkey
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prevent runs from overtaking, and reset the pace of earlier runs."""
     monkeypatch.setattr(RUNS, "_patience", math.inf)
-    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0))
+    monkeypatch.setattr(visit, "PACE", Pace(5.0, 1.0, latest=30.0))
 
 
 def started(run: Callable[[], object]) -> threading.Thread:
@@ -188,11 +187,11 @@ def test_a_crowd_of_one_address_waits_behind_pages_of_others(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order, here = list[str](), threading.local()
-    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    monkeypatch.setattr(visit, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
     context = type("Context", (), {"ip_address": property(lambda _: here.address)})()
     monkeypatch.setattr(desk.st, "context", context)
 
-    def visit(address: str) -> None:
+    def arrive(address: str) -> None:
         here.address = address
         fall_back()  # all open a page
         with run_in_turn():
@@ -201,7 +200,7 @@ def test_a_crowd_of_one_address_waits_behind_pages_of_others(
     with RUNS.turn():
         threads = []
         for address in [*["a crowd"] * many, "a guest"]:
-            threads.append(threading.Thread(target=visit, args=(address,)))
+            threads.append(threading.Thread(target=arrive, args=(address,)))
             threads[-1].start()
             wait_until(lambda: RUNS.waiting == len(threads))
     for thread in threads:
@@ -275,11 +274,11 @@ def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
 
 
 def test_work_is_as_late_as_the_run_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    monkeypatch.setattr(visit, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
     late = []
     for _ in range(8):
         with run_in_turn():
-            late.append(attend(lambda: this_job().late, Watched()))  # type: ignore[union-attr]
+            late.append(attend(lambda: this_job().late, Watched()))
     assert late[0] == 0 and late[1] == pytest.approx(0.2) and late[-1] > 3
 
 

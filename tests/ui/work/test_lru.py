@@ -10,8 +10,7 @@ from figures.positions import encoding_heatmap
 from tests.factories import make_trace
 from tests.waiting import wait_until
 from transformer.models.catalogue import ModelRef
-from transformer.worker.job import Job, StoppedError, in_turn
-from transformer.worker.scheduler import Scheduler
+from transformer.worker.job import Job, Scheduler, StoppedError
 from ui.core.view import Request
 from ui.work.lru import ENTRY_BYTES, Lru
 
@@ -100,7 +99,7 @@ def test_one_that_waits_may_leave_and_gives_its_turn_up() -> None:
         return 1
 
     def wait(_: object) -> int:
-        with in_turn(lane):
+        with lane.turn():
             return cache.once("a", make)
 
     first = Job[int]().start(lambda _: cache.once("a", make))

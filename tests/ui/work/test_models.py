@@ -14,9 +14,9 @@ from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
-from ui.core.public import Budget, OverBudgetError
 from ui.work import desk, models
 from ui.work.lru import ENTRY_BYTES, Lru
+from ui.work.visit import Budget, OverBudgetError
 
 
 @pytest.fixture

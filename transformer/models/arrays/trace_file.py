@@ -163,4 +163,5 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
         forced_end=bool(given.scalar("forced_end", False)),
         forced=bool(given.scalar("forced", False)), n_forced=int(n_forced),
         forcing_gap=None if gap is None else float(gap),
+        penalties=given.numbers("penalties", n_target, low=1e-38),
     )  # fmt: skip

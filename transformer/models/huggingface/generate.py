@@ -20,6 +20,7 @@ from transformer.models.importers.settings import (
     UNUSED,
     Settings,
     checked_flag,
+    inside,
     library_decoding,
 )
 from transformer.search.decoding import Decoding
@@ -62,12 +63,8 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
             raise InputError(f"{len(given):,} tokens; at most {MAX_BANNED:,} are allowed")
         return [checked_whole("token", token, vocab_size - 1, least=0) for token in given]
 
-    def ends(value: Any) -> list[int]:
-        # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
-        given = value if isinstance(value, list) else [value]
-        return ids(
-            [token for token in given if starts or type(token) is not int or token < vocab_size]
-        )
+    def within(value: Any) -> list[int]:
+        return ids(inside(value, vocab_size))
 
     def words(value: Any) -> list[list[int]]:
         if not isinstance(value, list) or len(value) > MAX_BANNED:
@@ -86,6 +83,8 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
             name, lambda value: checked_number(name, value, high, least=low), None
         )
 
+    # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
+    ends = ids if starts else within
     eos, pad = settings.followed("eos_token_id", ends, ()), token("pad_token_id", ends)
     first = token("decoder_start_token_id")
     first = token("bos_token_id") if first is None else first
@@ -97,7 +96,9 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
         "renormalize_logits": flag or None,
     }
     rules |= {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
-    rules |= {name: settings.followed(name, ids, ()) or None for name in TOKENS}
+    # The library ignores ids beyond the vocabulary, except one to force.
+    reads = {name: ids if name == "forced_eos_token_id" else within for name in TOKENS}
+    rules |= {name: settings.followed(name, read, ()) or None for name, read in reads.items()}
     return Generation(
         start=first if starts else None,
         eos=tuple(eos),

@@ -19,7 +19,13 @@ from transformer.models.huggingface.generate import Generated, Generation, gener
 from transformer.models.huggingface.tokenizer import HubTokenizer, TokenizedText
 from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
-from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions, to_array
+from transformer.trace.building import (
+    NO_PREDICTIONS,
+    build_trace,
+    penalties,
+    predictions,
+    to_array,
+)
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
 
@@ -213,6 +219,7 @@ class Tracing:
             source, (start, *predicted[:-1]), predicted, top_k, found=found,
             written=(*self._text.shown((start,)), *written),
             alpha=generation.decoding.alpha, unscored=n_fixed, text=self._text.decode(predicted),
+            penalties=penalties(generation.decoding.penalty, len(predicted)),
             complete=predicted[-1] in generation.eos, forced=target is not None,
             n_forced=n_fixed if target is None else len(predicted),
         )  # fmt: skip
@@ -241,13 +248,14 @@ class Tracing:
             predicted: [T], the tokens that follow; the last defaults to the most probable.
             found: the search's result, with the log-probabilities of its tokens.
             alpha: the score is log P / n^alpha, of a search's result or all n tokens.
-            unscored: number of first predictions that do not count in log P of a target.
+            unscored: number of first predictions that the model does not make.
         """
         output, steps = self._run(source.ids, tgt_ids), NO_PREDICTIONS
         if output.logits is not None:
             own = [int(output.logits[-1].argmax())] if len(predicted) < len(tgt_ids) else []
             steps = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
-        log_prob, length = steps.log_prob(unscored), max(len(steps.ids), 1)
+            steps.log_probs[:unscored] = 0
+        log_prob, length = steps.log_prob(), max(len(steps.ids), 1)
         if found is not None and output.logits is not None:
             first, length = len(predicted) - len(found.ids), len(found.ids)
             log_probs = found.log_probs(

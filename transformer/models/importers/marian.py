@@ -34,6 +34,7 @@ from transformer.models.importers.settings import (
     UNUSED,
     Settings,
     checked_flag,
+    inside,
     library_decoding,
     model_config,
 )
@@ -119,9 +120,9 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
     own, ends, eos = library_decoding(decoding), decoding.values.get("eos_token_id"), config.eos_id
-    unused = decoding.unused(IDLE)
     if ends not in (None, eos, [eos]):
-        unused = (f"eos_token_id={ends!r:.40}", *unused)
+        decoding.leave("eos_token_id", ends)
+    unused = decoding.unused(IDLE)
     return Imported(config, state, tokenizer, dtype, decoding=own, unused=unused)
 
 
@@ -148,11 +149,6 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
         # The library ignores a ban of the end alone.
         return [word for word in map(ids, value) if word not in ([], [eos])]
 
-    def tokens(value: Any) -> list[int]:
-        if eos in (given := ids(value)):
-            raise InputError("a translation must end")
-        return given
-
     def end(value: Any) -> list[int]:
         if value not in (eos, [eos]):
             raise InputError(f"{value!r:.40} is not the end of a sentence")
@@ -163,10 +159,11 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
     by_default = decoding is given and "forced_eos_token_id" not in given.values
     forced = decoding.followed("forced_eos_token_id", end, [eos] * by_default)
     banned = decoding.followed("bad_words_ids", words, ())
-    single = {
-        *decoding.followed("suppress_tokens", tokens, []),
-        *(w[0] for w in banned if not w[1:]),
-    }
+    # The library ignores other ids.
+    never = decoding.followed("suppress_tokens", lambda v: ids(inside(v, vocabularies[1])), [])
+    if eos in never:  # a translation must end
+        decoding.leave("suppress_tokens", [eos])
+    single = {*never, *(word[0] for word in banned if not word[1:])} - {pad, eos}
     tying: Tying = "all" if share else "decoder"
     if not given.flag("tie_word_embeddings", default=True):
         tying = "none"
@@ -191,7 +188,7 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
         bos_id=start,
         eos_id=eos,
         unk_id=unk_id,
-        suppressed_ids=sorted(single - {pad}),
+        suppressed_ids=sorted(single),
         suppressed_words=[word for word in banned if len(word) > 1],
         renormalise=decoding.followed("renormalize_logits", checked_flag, False),
         forced_eos=bool(forced),

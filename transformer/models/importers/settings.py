@@ -100,11 +100,15 @@ class Settings:
         try:
             result = read(value)
         except InputError:
-            self._not_followed.append(f"{name}={value!r:.40}")
+            self.leave(name, value)
             return default
         if isinstance(result, int | float) and result != value:
             self._not_followed.append(f"{name}={value!r:.40} ({result:g} here)")
         return result
+
+    def leave(self, name: str, value: object) -> None:
+        """List a value, or a part of it, as not followed."""
+        self._not_followed.append(f"{name}={value!r:.40}")
 
     def unused(self, idle: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
         """Return the settings not followed as `name=value`.
@@ -201,3 +205,9 @@ def alpha_setting(settings: Settings, name: str = "length_penalty", default: flo
         return max(-MAX_ALPHA, min(number, MAX_ALPHA))
 
     return settings.followed(name, read, default)
+
+
+def inside(value: Any, vocab_size: int) -> list[Any]:
+    """Return one token or several as a list, without ids beyond the vocabulary."""
+    given = value if isinstance(value, list) else [value]
+    return [token for token in given if type(token) is not int or 0 <= token < vocab_size]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,18 +183,17 @@ class StackModel(Unedited):
                 whole = (*text, *new[: -1 if last else None])
                 written = (*self.tokenizer.shown((bos,)), *source.pieces[:-1])
                 return self._record(source, whole, written, len(text), top_k, last, forced=not new)
-            n_prompt, written = None, (*source.pieces, *self.tokenizer.shown((bos,)))
+            n_prompt, written = len(source.ids) + 1, (*source.pieces, *self.tokenizer.shown((bos,)))
+            decoding = self.decoding.resolve(beam_size, alpha, drawn=sampling is not None)
             if target is not None:
                 given = self._reader.target(target)
                 new, written = given.ids, (*written, *given.pieces[:-1])
             else:
                 limit = options.get("max_length")
-                decoding = self.decoding.resolve(beam_size, alpha, drawn=sampling is not None)
                 new = self._search([source], decoding, limit, sampling, progress)[0].ids
-                n_prompt = len(source.ids) + 1
             return self._record(
                 source, (*source.ids, bos, *new[:-1]), written, n_prompt, top_k, new[-1],
-                forced=target is not None,
+                forced=target is not None, penalty=decoding.penalty,
             )  # fmt: skip
 
     def translate(
@@ -313,21 +312,21 @@ class StackModel(Unedited):
         source: Source,
         ids: tuple[int, ...],
         written: tuple[str, ...],
-        n_prompt: int | None,
+        n_prompt: int,
         top_k: int,
         last: int | None,
         *,
         forced: bool = False,
+        penalty: Callable[[int], float] = float,
     ) -> Trace:
         """Record a causal pass.
 
         Args:
             written: pieces of the first ids, which come from a text.
-            n_prompt: number of tokens before the model's own; None for all.
+            n_prompt: number of tokens before those that the score counts.
             last: the token after the text; None for the most probable.
         """
         maps, logits = self._pass(ids)
-        n_prompt = len(ids) if n_prompt is None else n_prompt
         every = logits.float().log_softmax(-1)  # [T, V]
         if last is None:
             last = int(every[-1].argmax())
@@ -337,9 +336,9 @@ class StackModel(Unedited):
         return build_trace(
             self.tokenizer, {"decoder_self": maps}, ids, predicted, written,
             source=source.text, text=self.tokenizer.decode(own),
-            score=predicted.log_prob(n_prompt - 1) / max(len(ids) - n_prompt + 1, 1),
+            score=predicted.log_prob(n_prompt - 1) / penalty(len(ids) - n_prompt + 1),
             tgt_special=tuple(at for at, token in enumerate(ids) if token in (bos, eos)),
-            complete=last == eos, forced=forced, n_forced=n_prompt - 1,
+            complete=last == eos, forced=forced, n_forced=len(ids) - 1 if forced else n_prompt - 1,
         )  # fmt: skip
 
     def _pass(self, ids: tuple[int, ...]) -> tuple[Floats, Tensor]:

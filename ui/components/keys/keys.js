@@ -12,16 +12,22 @@ replaceBareAddresses();
 
 function component({ root, header: data }, { setTriggerValue }) {
   const wasOpen = root.querySelector(".all")?.open;
-  const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
+  const acts = new Map(data.keys.flatMap(([names, , , go]) => names.map((name) => [name, go])));
   const send = (go) => setTriggerValue("go", go);
   const leave = () => {
     let focused = document.activeElement;
     while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
     focused?.blur();
-    send("present");
+    send(data.lecturing ? "leave-lecture" : "present");
   };
 
-  const list = panel(data, send);
+  const blank = make("div", "blank", { hidden: "" });
+  blank.hidden = !root.querySelector(".blank") || root.querySelector(".blank").hidden;
+  const act = (go) => {
+    if (go === "blank") blank.hidden = !blank.hidden;
+    else send(go);
+  };
+  const list = panel(data, act);
   const link = linkTo();
   const onclick = () => {
     link.box.close();
@@ -35,8 +41,9 @@ function component({ root, header: data }, { setTriggerValue }) {
     link.toggle();
   };
   root.classList.toggle("presenting", data.presenting);
+  root.classList.toggle("lecturing", data.lecturing);
   const gloss = make("div", "gloss", { role: "status", hidden: "" });
-  root.replaceChildren(link.button, hint, link.box, list, gloss);
+  root.replaceChildren(link.button, hint, link.box, list, gloss, blank);
   if (wasOpen) list.show();
 
   const onKey = (event) => {
@@ -44,6 +51,11 @@ function component({ root, header: data }, { setTriggerValue }) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || event.repeat || MODIFIERS.has(event.key)) return;
     const target = event.composedPath()[0];
+    if (!blank.hidden) { // any key brings the picture back
+      blank.hidden = true;
+      event.preventDefault();
+      return event.stopImmediatePropagation();
+    }
     if (event.key === "Escape") {
       const box = [link.box, list].find((each) => each.open);
       if (box) return box.close();
@@ -54,7 +66,7 @@ function component({ root, header: data }, { setTriggerValue }) {
       return;
     }
     if (typing(target, nameOf(event))) return;
-    if (data.presenting && MOVES.includes(nameOf(event)) && idle(target, event.key)) return pass(event);
+    if (data.presenting && !data.lecturing && MOVES.includes(nameOf(event)) && idle(target, event.key)) return pass(event);
     if (event.key === "?") {
       event.preventDefault();
       toggle(list);
@@ -64,7 +76,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     if (!go) return;
     event.preventDefault();
     event.stopPropagation();
-    send(go);
+    act(go);
   };
   // A button that was clicked still has the focus; arrows mean nothing to it outside a picture.
   const idle = (target, key) => target.matches(`body, ${MAIN}`) || (key.startsWith("Arrow")
@@ -202,7 +214,8 @@ function linkTo() {
 function panel(data, send) {
   const row = (tag, label, does, ...more) =>
     make(tag, "row", make("kbd", "", label), make("span", "", does), ...more);
-  const leave = data.presenting ? "close it, or leave presenter mode" : "close it";
+  const mode = data.lecturing ? "the lecture" : "presenter mode";
+  const leave = data.presenting ? `close it, or leave ${mode}` : "close it";
   const more = [...data.more, ["?", "this list"], ["Esc", leave]];
   return make("dialog", "list all", { "aria-label": "Keys" },
     data.keys.map(([, label, does, go]) => row("button", label, does, { onclick: () => send(go) })),

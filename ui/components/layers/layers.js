@@ -7,7 +7,7 @@ function component({ root, header }) {
   const readout = make("p", "readout", { role: "status" });
   const boxes = cells.map((row) => row.map(cellOf));
   const table = make("table", "",
-    make("thead", "", make("tr", "", ["", ...columns].map((name) => make("th", "", { scope: "col" }, name)))),
+    make("thead", "", make("tr", "", make("td", "corner"), columns.map((name) => make("th", "", { scope: "col" }, name)))),
     make("tbody", "", boxes.map((row, step) => {
       const named = make("th", "row", { scope: "row" });
       writeRow(named, rows[step]);

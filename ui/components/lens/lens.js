@@ -4,13 +4,13 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, buildScale, buildWeightScale, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, plain, setBox, sharp, shown, signedEnds, signedLevel, startsOf,
-  syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
+  floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, setBox, sharp, shown, signedEnds, signedLevel,
+  spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
-const SMALLEST_TYPE = 11; // px of the labels
+const SMALLEST_TYPE = 12; // px of the labels
 const ROOM_FOR_VALUES = 2.55; // em of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
@@ -76,7 +76,11 @@ function build(root, map, choice) {
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": map.label },
     parts.margin, parts.columns, parts.canvas, parts.cursor);
   parts.scroller = make("div", "scroller", parts.plot);
-  root.replaceChildren(parts.scroller, parts.readout, parts.scale);
+  const spoken = spokenList("The map, row by row");
+  spoken.write(rowsInWords(map.query_tokens, map.key_tokens, (row, column) => (masked(map, [row, column])
+    ? null
+    : map.weights[row * map.keys + column]), map.limit ? (weight) => number(map, weight, 2) : undefined));
+  root.replaceChildren(parts.scroller, parts.readout, parts.scale, spoken.element);
   return parts;
 }
 

@@ -1,8 +1,8 @@
 // Attention as lines between tokens, one colour per head. The choice is {heads, pin}.
 //
 // The canvas covers only the visible tokens and stays in place while they scroll.
-import { fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, setBox, sharp, shown, syncChoice, themeOf,
-  touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
+import { fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
+  syncChoice, themeOf, touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
 const LEVELS = 6; // of opacity: lines of one head and level are one path
@@ -30,6 +30,7 @@ function component(given, host) {
     paint(root, lines, parts, view, heads, active(), leads());
     root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
     describe(lines, parts, heads, active(), choice.value);
+    speak(lines, parts, heads);
     parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length < 2;
     parts.whole.textContent = root.whole
       ? "Show one query"
@@ -98,6 +99,7 @@ function build(root, lines) {
     canvas: make("canvas", "strokes", { "aria-hidden": true }),
     readout: make("p", "readout", { role: "status" }),
     whole: make("button", "whole"),
+    spoken: spokenList("Lines, mean over the heads shown"),
     legend: make("div", "legend", { role: "group", "aria-label": "Heads shown" }),
   };
   for (const at of lines.dimmed) parts.tokens.key[at].classList.add("dimmed");
@@ -106,7 +108,7 @@ function build(root, lines) {
   parts.scroll = make("div", "scroll", parts.sheet);
   const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
   const drawing = make("div", "drawing",
-    make("div", "titles", titles), parts.scroll, parts.whole, parts.readout);
+    make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
   root.replaceChildren(drawing, parts.legend);
   return parts;
 }
@@ -230,6 +232,15 @@ function countOf(lines, heads, active) {
   if (active) return linesOf(lines, heads, active).length;
   const { n, starts } = lines;
   return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
+}
+
+// Writes the lines of the heads on screen in words, query by query.
+function speak(lines, parts, heads) {
+  if (parts.told === String(heads)) return;
+  parts.told = String(heads);
+  const mean = new Float32Array(lines.n * lines.m);
+  for (const [, query, key, weight] of linesOf(lines, heads, null)) mean[query * lines.m + key] += weight / heads.length;
+  parts.spoken.write(rowsInWords(lines.query_tokens, lines.key_tokens, (query, key) => mean[query * lines.m + key] || null));
 }
 
 // Describes the hovered or pinned token.

@@ -1,7 +1,7 @@
 // Similarity of one model's heads (rows) and another's (columns). The body holds similarities as float32,
 // row by row; the choice is a pair [row, column], 0-based.
 import { buildMatrix, buildScale, cellCursor, drawCells, drawScale, floatsOf, inkOn, levelOf, make,
-  outlineCell, setBox, sharp, shown, startsOf, syncChoice, themeOf, watch, wordsOf } from
+  outlineCell, rowsInWords, setBox, sharp, shown, spokenList, startsOf, syncChoice, themeOf, watch, wordsOf } from
   "../shared/index.js";
 
 const GAP = 4; // px after each layer
@@ -43,7 +43,10 @@ function build(root, table) {
   const { rowTitle, columnTitle, canvas, chosen, cursor } = parts;
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": table.label },
     rowTitle, columnTitle, parts.rows, parts.columns, canvas, chosen, cursor);
-  root.replaceChildren(parts.plot, parts.readout, parts.scale);
+  const spoken = spokenList("Most similar heads");
+  const valueAt = (row, column) => table.values[row * table.columns.length + column];
+  spoken.write(rowsInWords(table.rows, table.columns, valueAt, (value) => value.toFixed(2)));
+  root.replaceChildren(parts.plot, parts.readout, parts.scale, spoken.element);
   return parts;
 }
 

@@ -1,7 +1,7 @@
 // A matrix as a sum of others: the parts as small maps, their sum as a large one with labels. The body
 // holds the maps as float32 [map][query][key] and the mask as bytes [query][key].
 import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, extend, floatsOf,
-  fourDigits, make, rowColumns, sharp, shown, signedLevel, startsOf, themed, touching, watch, widestRow,
+  fourDigits, make, rowColumns, rowsInWords, sharp, shown, signedLevel, spokenList, startsOf, themed, touching, watch, widestRow,
   widthsIn, wordsOf } from "../shared/index.js";
 
 const LARGEST_SUM_CELL = 34; // px
@@ -15,6 +15,10 @@ function component({ root, header, body }) {
   const mask = body.subarray(4 * n * n * header.names.length);
   const view = { header, mask, values: header.names.map((_, i) => mapAt(i)) };
   const [maps, readout] = build(root, header);
+  const spoken = spokenList(header.names.at(-1));
+  const seen = (at) => (mask[at] ? view.values.at(-1)[at] : null);
+  spoken.write(rowsInWords(header.rows, header.tokens, (i, j) => seen(i * n + j), fourDigits));
+  root.append(spoken.element);
   const describe = (at) => described(view, at);
   const refresh = cellCursor(root, maps, { readout, describe });
   return watch(root, () => {

@@ -86,7 +86,7 @@ def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[in
 
 
 def player_component(
-    trace: Trace, place: PlayerPlace, *, of: str = "", words: bool = False, alpha: float = 0.6,
+    trace: Trace, place: PlayerPlace, *, of: str = "", words: bool = False,
     never: Sequence[int] = (), steerable: bool = True, origin: str = "Recorded live",
     group: str = "", follows: bool = False, asks: bool = False, out: Heads = (),
 ) -> Component[Move]:  # fmt: skip
@@ -96,7 +96,6 @@ def player_component(
         place: initial place, clamped to range, or else to the mean.
         of: trace identifier.
         words: show whole words as columns; steps are always tokens.
-        alpha: length-penalty exponent of the running score.
         never: token ids that cannot be taken.
         steerable: allow another token to be taken.
         origin: source of the maps, shown unless they were compared with teacher forcing.
@@ -130,7 +129,6 @@ def player_component(
         "steerable": steerable,
         "asks": asks,
         "out": [*map(list, out)],
-        "alpha": alpha,
         "origin": origin,
         "gap": None if trace.forcing_gap is None else decimal(trace.forcing_gap),
         "top": _alternatives(trace),
@@ -146,6 +144,7 @@ def player_component(
         ],
         "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
+        "penalties": [float(f"{penalty:.6g}") for penalty in trace.penalties],
         "query_title": READS_PREDICTS,
         **attention_look(),
     }

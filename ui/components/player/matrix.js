@@ -4,7 +4,7 @@ import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowN
   pageTop, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
   "../shared/index.js";
 
-const LABEL = 11; // px at scale 1
+const LABEL = 12; // px at scale 1
 const MOST_CELL = 26; // px in a window of 720 px
 const MOST_SCROLLED = 128; // rows that a phone draws at that size
 const FINGER = 18; // px, of a cell on a phone, where the maps scroll below their labels
@@ -41,11 +41,12 @@ export const matrixPart = {
     const left = 2.4 * label + named.width;
     const top = Math.min(7.1 * label, 1.8 * label + widestRow([...source, ...keys], wide) * 0.72);
     const right = Math.min(44, top * 0.6); // slanted labels of the last columns lean out
-    const most = MOST_CELL * tallness();
     const scrolls = onPhone() && T <= MOST_SCROLLED;
+    const free = (width - left - right - BLOCK_GAP) / columns;
+    const most = Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
     const tall = (cell) => top + 6 + T * cell;
     const height = scrolls ? tall(FINGER) : this.matrixHeight(tall(label), tall(most));
-    const fits = Math.min(2 * most, (width - left - right - BLOCK_GAP) / columns);
+    const fits = Math.min(2 * most, free);
     const w = scrolls ? Math.max(FINGER, fits) : fits;
     const whole = left + columns * w + BLOCK_GAP + right;
     this.whole.style.width = scrolls && whole > width ? `${whole}px` : "0";
@@ -64,7 +65,7 @@ export const matrixPart = {
   /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
    * labels, never more than `enough`. */
   matrixHeight(needed, enough) {
-    const room = Math.max(220, Math.min(enough, window.innerHeight - pageTop(this.scroller) - 14));
+    const room = Math.max(240, Math.min(enough, window.innerHeight - pageTop(this.scroller) - 14));
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 

@@ -67,7 +67,7 @@ export const nextPart = {
   },
 
   drawFacts() {
-    const { entropy, running, alpha, gap, origin, forced, drawn, units } = this.message.header;
+    const { entropy, running, penalties, gap, origin, forced, drawn, units } = this.message.header;
     this.rule.textContent = units === "words"
       ? "Columns are words: the weights of their pieces added up. Steps stay tokens."
       : "";
@@ -75,15 +75,16 @@ export const nextPart = {
     const fact = (name, entry, value, unit, title) =>
       make("span", "fact", { title },
         entry ? term(name, entry) : name, " ", make("b", "", value), unit);
-    const penalised = running[t] / ((5 + t + 1) / 6) ** alpha;
     const parts = [
       fact("entropy", "entropy", entropy[t].toFixed(2), " bit",
         "How uncertain the choice is: 0 bits if one token is certain, 1 bit for a fair coin"),
       fact("log p so far", "log-probability", signed(running[t]), "",
         `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
-      fact("score so far", "score", signed(penalised), "",
-        `log p / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
     ];
+    if (t in penalties) { // unknown in a file of another program
+      parts.push(fact("score so far", "score", signed(running[t] / penalties[t]), "",
+        `log p / ${penalties[t]}, the length penalty: what a beam search compares`));
+    }
     if (drawn) {
       parts.push(fact("drawn from", "", String(drawn[t]), drawn[t] === 1 ? " token" : " tokens",
         "How many tokens temperature, top k and top p left to draw from"));

@@ -1,7 +1,7 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
-import { drawScale, extend, lasting, make, plain, press, range, shown, syncChoice, themed, watch, wordsOf } from
-  "../shared/index.js";
+import { drawScale, extend, lasting, make, plain, press, range, rowsInWords, shown, spokenList, syncChoice, themed,
+  watch, wordsOf } from "../shared/index.js";
 import { lane, percent } from "./dom.js";
 import { groupPart } from "./group.js";
 import { lanesPart } from "./lanes.js";
@@ -53,8 +53,10 @@ class Player {
     this.matrixNote = make("p", "note");
     const lens = make("div", "panel lens", this.choosers, this.buildMatrix(), this.matrixNote);
     this.live = make("div", "unseen", { "aria-live": "polite" });
+    this.spoken = { cross: spokenList("Cross-attention, row by row"), own: spokenList("Self-attention, row by row") };
     const lower = make("div", "lower", this.buildNext(), lens);
-    this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live);
+    this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live,
+      this.spoken.cross.element, this.spoken.own.element);
     this.source.onscroll = this.target.onscroll = () => this.drawRays();
   }
 
@@ -234,6 +236,17 @@ class Player {
     this.announce();
   }
 
+  /** Write the rows of the maps under the lens in words. */
+  speak() {
+    if (this.told === this.shown()) return;
+    this.told = this.shown();
+    for (const [kind, list] of Object.entries(this.spoken)) {
+      const columns = this.columns(kind);
+      const valueAt = (t, column) => (this.exists(kind, t, column) ? this.told[kind][t * columns.length + column] : null);
+      list.write(rowsInWords(this.message.header.rows, columns, valueAt));
+    }
+  }
+
   announce() {
     const { rows, source, keys, chosen } = this.message.header;
     const row = this.row("cross");
@@ -244,6 +257,7 @@ class Player {
     const where = `${PARTS[this.kind] ?? "both parts"}, ${name(this.layer, "layer")}, ${name(this.head, "head")}`;
     const label = `${where}; ${rows.length} decoder positions (queries): cross-attention onto ` +
       `${source.length} source columns, self-attention onto ${keys.length} prefix columns`;
+    this.speak();
     this.plot.setAttribute("aria-label", `${label}. Arrow keys read the weights, Enter goes to a step.`);
     if (this.timer === null) {
       this.live.textContent =

@@ -9,5 +9,6 @@ export * from "./matrix.js";
 export * from "./numbers.js";
 export * from "./rows.js";
 export * from "./scale.js";
+export * from "./spoken.js";
 export * from "./term.js";
 export * from "./view.js";

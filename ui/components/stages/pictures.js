@@ -218,7 +218,7 @@ function facts(table, at) {
   const names = [["entropy", "entropy", " bit"], ["largest", "largest weight", ""],
                  ["slope", "slope, Σ a(1 − a)", ""]];
   const line = (cells, tag) =>
-    make("tr", "", cells.map(([text, used]) => make(tag, used ? "used" : "", text)));
+    make("tr", "", cells.map(([text, used]) => make(text ? tag : "td", used ? "used" : "", text)));
   const now = spreadOf(at.used.weights);
   const other = spreadOf(at.own ? weighed(at, 1).weights : at.numbers.weights);
   table.replaceChildren(

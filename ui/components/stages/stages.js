@@ -1,7 +1,7 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O. Choosing a key
 // or moving the divisor redraws every stage here.
-import { alignParts, cellUnder, colourOf, extend, floatsOf, groupOf, make, modified, shown, syncChoice, themed, watch,
-  wordsOf } from "../shared/index.js";
+import { alignParts, cellUnder, colourOf, extend, floatsOf, fourDigits, groupOf, make, modified, shown, spokenList,
+  syncChoice, themed, watch, wordsOf } from "../shared/index.js";
 import { divisorOf, divisorSlider, weighed } from "./divisor.js";
 import { equations } from "./equations.js";
 import { drawStage, note } from "./pictures.js";
@@ -12,6 +12,8 @@ function component({ root, header, body }, host) {
   const view = { root, header, numbers, pointed: null, ...clamped(header, choice.value) };
   const sliding = root.getRootNode().activeElement?.matches("input.divisor");
   const rows = build(root, view);
+  const spoken = spokenList(`The keys of the query ${header.query}`);
+  root.append(spoken.element);
 
   const draw = () => {
     view.look = look(root, header);
@@ -21,6 +23,8 @@ function component({ root, header, body }, host) {
     );
     for (const row of rows) row.draw();
     slider.show();
+    spoken.write(header.keys.map((key, j) => `key ${j + 1} ${key}: q · k ${fourDigits(numbers.dots[j])}, after the division ` +
+      `${fourDigits(view.used.logits[j])}, weight ${fourDigits(view.used.weights[j])}`));
     root.querySelector(".check").textContent = check(view);
     if (header.group) alignParts(groupOf("stages", header.group, { root }), ".stage");
   };

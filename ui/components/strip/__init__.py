@@ -15,8 +15,8 @@ from ui.components.packing import Component, finite, labels
 
 def strip_component(
     tokens: Sequence[str], log_probs: Sequence[float], differing: Collection[int] = (), *,
-    label: str, parts_at: int | None = None, one_line: bool = False, lead: str = "",
-    asks: bool = False, pressed: int | None = None, struck: Collection[int] = (),
+    label: str, parts_at: int | None = None, lead: str = "", asks: bool = False,
+    pressed: int | None = None, struck: Collection[int] = (),
 ) -> Component[None]:  # fmt: skip
     """Return the component.
 
@@ -26,7 +26,6 @@ def strip_component(
         differing: positions to underline.
         label: row name for screen readers.
         parts_at: position of the first difference.
-        one_line: use one line that scrolls sideways, starting near the first difference.
         lead: name in front of the row.
         asks: make tokens buttons that report their position as "word".
         pressed: position of the pressed button.
@@ -42,7 +41,6 @@ def strip_component(
         "log_probs": [*map(finite, log_probs)],
         "differing": [at in differing for at in range(len(tokens))],
         "parting": -1 if parts_at is None else parts_at,
-        "line": one_line,
         "lead": lead,
         "asks": asks,
         "pressed": -1 if pressed is None else pressed,
@@ -62,14 +60,11 @@ class Column(NamedTuple):
     differs: bool
 
 
-def beside_component(
-    columns: Sequence[Column], total: float, *, one_line: bool = False
-) -> Component[None]:
+def beside_component(columns: Sequence[Column], total: float) -> Component[None]:
     """Return an original translation above an edited one, with the change per token.
 
     Args:
         total: sum of all changes, including those of omitted tokens.
-        one_line: see `strip_component`.
     """
     ends = [signed_table(theme)[[0, -1]].tobytes().hex() for theme in THEMES]
     header = {
@@ -82,6 +77,5 @@ def beside_component(
         ],
         "total": finite(total),
         "ends": ends,
-        "line": one_line,
     }  # fmt: skip
     return Component("strip", header)

@@ -1,10 +1,10 @@
 // Words or tokens in a row, each above its log-probability. Those the other side lacks are underlined;
 // the first difference is marked. Or two sentences, word below word, with what changed between them.
-import { extend, make, plain, remember, rove, shown, signed, watch } from "../shared/index.js";
+import { extend, make, plain, remember, rove, shown, signed } from "../shared/index.js";
 
 function component({ root, header }, host) {
   const { columns } = header;
-  return showRow(root, header, columns ? besides(root, header) : tokensOf(header, host));
+  showRow(root, header, columns ? besides(root, header) : tokensOf(header, host));
 }
 
 function tokensOf(header, host) {
@@ -65,31 +65,13 @@ function besides(root, { columns, total, ends }) {
 
 function showRow(root, header, tokens) {
   const about = { role: "list", "aria-label": header.label };
-  const row = make("div", header.line ? "row line" : "row", about, tokens);
+  const row = make("div", "row", about, tokens);
+  row.dir = "auto";
   root.classList.toggle("led", Boolean(header.lead));
   const restore = remember(root, ".row");
   root.replaceChildren(...(header.lead ? [make("span", "lead", header.lead)] : []), row);
   if (header.asks) rove([...row.querySelectorAll("button")]);
   restore();
-  return header.line ? oneLine(root, row) : undefined;
-}
-
-// A text in one line. If it does not fit, it scrolls, and opens at the first difference with a
-// little shared text before it.
-function oneLine(root, row) {
-  row.dir = "auto";
-  const show = () => {
-    const longer = row.scrollWidth > row.clientWidth + 1;
-    row.classList.toggle("longer", longer);
-    if (longer) row.tabIndex = 0;
-    else row.removeAttribute("tabindex");
-    const parting = row.querySelector(".parting");
-    if (!longer || !parting) return;
-    const [here, there] = [parting.getBoundingClientRect(), row.getBoundingClientRect()];
-    const beyond = here.right > there.right - 24 || here.left < there.left;
-    if (beyond) row.scrollLeft += here.left - there.left - row.clientWidth / 3;
-  };
-  return watch(root, show);
 }
 
 export default (host) => shown(host, "strip", component);

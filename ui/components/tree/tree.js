@@ -1,6 +1,6 @@
 // The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice, {a, b,
 // dropped}, is reported once the user pauses.
-import { lasting, make, plain, shown, signed, syncChoice, term, touching, watch } from "../shared/index.js";
+import { lasting, make, plain, shown, signed, spokenList, syncChoice, term, touching, watch } from "../shared/index.js";
 import { COLUMN, CUT, extent, geometry, inkOf, paintTree, rectOf } from "./draw.js";
 
 const REST_MS = 250;
@@ -54,7 +54,8 @@ class TreeView {
     this.space = make("div", "space", this.canvas);
     this.view = make("div", "view scrolls", this.space, { tabindex: 0, role: "application" });
     this.readout = make("p", "readout", { role: "status" });
-    this.root.replaceChildren(bar, this.view, this.readout);
+    this.spoken = spokenList("Hypotheses of the search, from the start to where each ends");
+    this.root.replaceChildren(bar, this.view, this.readout, this.spoken.element);
     this.listen();
   }
 
@@ -98,6 +99,12 @@ class TreeView {
     this.clear.hidden = state.b === null;
     this.slots.a.hidden = this.slots.b.hidden = Boolean(header.single);
     this.describe(this.chosen());
+    const seen = new Set(this.shown);
+    const ends = this.shown.filter((index) => !this.children[index].some((child) => seen.has(child)));
+    this.spoken.write(ends.map((index) => {
+      const words = this.path(index).reverse().map((at) => header.texts[header.text[at]]);
+      return `${words.join(" ")}: ${header.outcomes[header.kind[index]]}, log p so far ${signed(header.total[index])}`;
+    }));
   }
 
   chosen() {

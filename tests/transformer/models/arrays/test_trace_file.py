@@ -65,7 +65,7 @@ def test_one_sided_traces_come_back_and_some_text_is_refused(tmp_path: Path) -> 
         decoder_self=nothing, cross=np.zeros((0, 2, 0, 4), dtype="f4"),
         log_probs=trace.log_probs[:0],
         top_ids=trace.top_ids[:0, :0], top_log_probs=trace.top_log_probs[:0, :0], top_tokens=(),
-        entropy=trace.entropy[:0], text="", score=math.nan,
+        entropy=trace.entropy[:0], text="", score=math.nan, penalties=trace.penalties[:0],
     )  # fmt: skip
     writes = dataclasses.replace(
         trace, src_tokens=(), src_ids=(), src_special=(), encoder_self=nothing,

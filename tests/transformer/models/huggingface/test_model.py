@@ -109,7 +109,9 @@ def assert_predictions(trace: Trace, logits: torch.Tensor) -> None:
     every = torch.log_softmax(logits.double(), -1).numpy()
     rows = np.arange(len(trace.predicted_ids))
     if trace.forced:
-        np.testing.assert_allclose(trace.log_probs, every[rows, trace.predicted_ids], atol=1e-5)
+        own = int(not trace.log_probs[0])  # after a language or `<s>` that the model never chooses
+        chosen = every[rows, trace.predicted_ids]
+        np.testing.assert_allclose(trace.log_probs[own:], chosen[own:], atol=1e-5)
     best = -np.sort(-every, axis=1)[:, : trace.top_ids.shape[1]]
     np.testing.assert_allclose(trace.top_log_probs, best, atol=1e-5)
     np.testing.assert_allclose(
@@ -181,6 +183,11 @@ def test_scores_are_those_of_the_librarys_search(
         log_probs = trace.log_probs[first : first + n]
         np.testing.assert_allclose(log_probs, tokens, atol=1e-4)
         assert trace.score == pytest.approx(log_probs.sum() / n**ours.decoding.alpha, rel=1e-5)
+        if name == "bart":
+            running = log_probs.cumsum() / trace.penalties
+            every = np.arange(1, n + 1.0) ** ours.decoding.alpha
+            np.testing.assert_allclose(trace.penalties, every, rtol=1e-6)
+            assert running[-1] == pytest.approx(trace.score, rel=1e-5)
         if beam > 1:
             assert trace.score == pytest.approx(float(found.sequences_scores[0]), 1e-6, 1e-4)
         if own.get("forced_eos_token_id") and limit == 3:
@@ -378,6 +385,36 @@ def test_a_decoder_starts_where_the_librarys_does(
     assert in_memory.trace(SENTENCE, beam_size=1, max_length=2).tgt_ids[0] == int(expected[0])
     if translating.name not in ("m2m100", "nllb"):  # which begin with a language
         assert [*trace.tgt_ids[:1], *trace.predicted_ids][: len(expected)] == expected.tolist()
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_settings_without_a_file_of_their_own_are_the_librarys(
+    translating: Pair, written: bool, copied: Callable[[str], Path]
+) -> None:
+    """In a folder the library reads config.json, in memory also the defaults of its class."""
+    folder, kind = copied(translating.name), type(translating.theirs)
+    remove("generation_config.json")(folder)
+    if not written:  # defaults of BART, FSMT and others
+        names = ("forced_eos_token_id", "num_beams", "length_penalty", "early_stopping")
+        edit(CONFIG, **dict.fromkeys(names, ...))(folder)
+    source, _, begin = sides(translating)
+    opened = kind.from_pretrained(folder, attn_implementation="eager")
+    made = kind(opened.config)  # has the defaults of its class
+    made.load_state_dict(opened.state_dict())
+    made.eval().set_attn_implementation("eager")
+    for ours, theirs in (
+        (HuggingFaceModel.load(folder, "cpu"), opened),
+        (HuggingFaceModel.of(made, translating.cut, "cpu"), made),
+    ):
+        found = theirs.generate(
+            **source, **begin, max_new_tokens=7, max_length=None, return_dict_in_generate=True,
+            output_scores=True, use_cache=translating.name != "t5",
+        )  # fmt: skip
+        trace = ours.trace(SENTENCE, max_length=7, **options(translating))
+        assert [trace.tgt_ids[0], *trace.predicted_ids] == found.sequences[0].tolist()
+        if (scores := getattr(found, "sequences_scores", None)) is not None:
+            assert trace.score == pytest.approx(float(scores[0]), abs=1e-4)
+        assert ours.decoding.beam_size == (theirs.generation_config.num_beams or 1)
 
 
 @pytest.mark.parametrize("own", [

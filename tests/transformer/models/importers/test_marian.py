@@ -332,6 +332,21 @@ def test_banned_words_and_negative_penalties_are_the_librarys(
         assert not spelled & {*map(tuple, words)}
 
 
+@pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
+def test_a_ban_of_the_end_leaves_the_others(name: str, tmp_path: Path) -> None:
+    models.make_folder(tmp_path / "theirs", "tied, unequal depths")
+    if name == "config.json":
+        (tmp_path / "theirs" / "generation_config.json").unlink()
+    settings = {"suppress_tokens": [11, 0, 9, 10**6], "forced_eos_token_id": None}
+    edit(name, **settings)(tmp_path / "theirs")
+    pair = opened_by_both(tmp_path)
+    assert pair.ours.config.suppressed_ids == (9, 11)
+    assert "suppress_tokens=[0]" in inspect_entry(tmp_path / "ours").unused
+    pair.theirs.model.generation_config.suppress_tokens = [11, 9]
+    for found, expected in found_by_both(pair, 4, 1.0, 8, False):
+        assert expected == found
+
+
 def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     settings = {"eos_token_id": [0, 5], "min_length": 0, "no_repeat_ngram_size": 2}

@@ -188,7 +188,8 @@ def test_a_translation_follows_its_source_in_one_text(translator: StackModel) ->
     bos = trace.tgt_tokens.index("<s>")
     assert trace.tgt_tokens[bos - 1] == "</s>" and trace.n_forced == bos
     assert "".join(trace.tgt_tokens[: bos - 1]).replace("▁", " ").strip() == TEXT
-    assert [each.text for each in translator.translate([TEXT], beam_size=2)] == [trace.text]
+    (best,) = translator.translate([TEXT], beam_size=2)
+    assert best.text == trace.text and best.score == pytest.approx(trace.score, rel=1e-5)
     again = translator.trace(TEXT, target=trace.text) if trace.complete and trace.text else trace
     assert again.text == trace.text or not trace.complete
     many = [TEXT, "", "A dog runs.", "Two men are playing guitar."]

@@ -1,20 +1,24 @@
-"""The Translate page's texts: warnings, how the translation was decoded, the explanation."""
+"""Doubts about a translation: pieces that the model does not know, length, low probability, a cut.
+
+A translation that ends in a loop is shown without the repetition, so that a repetition up to the
+length limit neither fills a page nor looks intended. Needs no Streamlit.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from figures.labels import code
 from transformer.checkpoint.folder import COVERED, KINDS, training_text
+from transformer.models.catalogue import Entry
+from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
-from ui.core.loops import cut_notice
-from ui.core.view import View, ask_for
 
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
@@ -80,9 +84,49 @@ def uncertainty(trace: Trace) -> str:
     )
 
 
-def doubts(view: View, trace: Trace) -> list[str]:
+def loop_in(trace: Trace) -> Loop | None:
+    """Return the loop at the end of a translation that was cut, or None."""
+    return None if trace.complete else find_loop(trace.text)
+
+
+def headline(trace: Trace) -> str:
+    """Return the translation with a final loop shown once."""
+    loop = loop_in(trace)
+    return trace.text if loop is None else f"{loop.kept} …"
+
+
+def first_words(trace: Trace, words: Sequence[str]) -> int:
+    """Return the number of words or tokens that `headline` contains."""
+    loop = loop_in(trace)
+    if loop is None:
+        return len(words)
+    kept = len("".join(loop.kept.split()))
+    letters = accumulate(len("".join(word.replace("▁", "").split())) for word in words)
+    return next((n for n, so_far in enumerate(letters, 1) if so_far >= kept), len(words))
+
+
+def cut_notice(trace: Trace) -> str:
+    """Return a warning that names the cut and the repeated text, or ""."""
+    if trace.complete or not trace.predicted_tokens:
+        return ""
+    loop, why = loop_in(trace), "the model did not finish the sentence by itself."
+    if loop is not None:
+        why = f"the model writes {code(loop.repeated, 60)} {loop.times} times. "
+        why += "Shown once above; the maps show every repeat."
+    return f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: {why}"
+
+
+def cut_in_short(trace: Trace) -> str:
+    """Return a short form of `cut_notice`."""
+    if trace.complete or not trace.predicted_tokens:
+        return ""
+    loop, cut = loop_in(trace), f"Cut at {len(trace.predicted_tokens)} tokens"
+    return f"{cut}: {code(loop.repeated, 20)} {loop.times} times, shown once" if loop else cut
+
+
+def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
-    reasons = [length_warning(view.entry.metrics, trace)]
+    reasons = [length_warning(entry.metrics, trace)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
@@ -92,8 +136,7 @@ def doubts(view: View, trace: Trace) -> list[str]:
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
         reasons.append(f"The model does not know {count}: {_listed(pieces)}.")
     elif (  # measured on finished models
-        not (reasons[0] or view.sampling) and view.entry.updates is None
-        and everyday(view.entry.metrics)
+        not (reasons[0] or sampled) and entry.updates is None and everyday(entry.metrics)
     ):  # fmt: skip
         reasons.append(uncertainty(trace))
     given = trace.predicted_tokens[: trace.n_forced]
@@ -101,16 +144,3 @@ def doubts(view: View, trace: Trace) -> list[str]:
         named = _listed(unknown_pieces(given, lost))
         reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}: {named}.")
     return [*filter(None, reasons), cut_notice(trace)]
-
-
-def draw_warnings(view: View, trace: Trace) -> None:
-    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
-    if warning := " ".join(filter(None, doubts(view, trace))):
-        st.caption(f":material/info: {warning}")
-    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
-    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
-        st.selectbox(
-            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
-            placeholder=f"Translate one of its {len(parts)} sentences",
-            on_change=lambda: ask_for(st.session_state["part_box"]),
-        )  # fmt: skip

@@ -1,0 +1,224 @@
+"""Facts and pictures of a lecture's scenes, of the model as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from figures.exhibit import Lines, Panel, Series
+from figures.labels import KIND_NAMES
+from transformer.trace import position_vectors
+from transformer.trace.records import Trace
+from transformer.trace.removals import heads_of
+from transformer.types import Floats
+from ui.core.doubts import headline
+from ui.tours.removal_facts import in_no_order
+from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
+from ui.tours.trace_facts import (
+    clear_step,
+    diverse_token,
+    how_many_masked,
+    how_many_places,
+    middling_row,
+    unscaled,
+    which_word,
+    without_scaling,
+)
+
+_MOST_BEATS = 16  # steps of a translation that a lecture shows one by one
+_DIMENSIONS = 48  # of the positions in a picture
+_MOST_MOMENTS = 5
+_MOST_LETTERS = 60  # of a translation that is still noise
+
+Text = tuple[str, Sequence[str], Sequence[int]]
+
+
+def sentences(*texts: Text, light: tuple[int, int] | None = None, weights: Floats | None = None,
+              title: str = "") -> Lines:  # fmt: skip
+    """Return sentences as a picture.
+
+    Args:
+        texts: name, tokens and marked tokens of every sentence.
+        light, weights: sentence and token that the light comes from, and its weights on the first
+            sentence.
+    """
+    first = tuple(texts[0][1])
+    values = np.zeros(len(first)) if weights is None else weights
+    return Lines(
+        title, values[None], ("light",), first, light=light,
+        lines=tuple((name, tuple(tokens)) for name, tokens, _ in texts),
+        marked=frozenset((at, token) for at, text in enumerate(texts) for token in text[2]),
+    )  # fmt: skip
+
+
+def written(trace: Trace, step: int, light: bool) -> Lines:
+    """Return source and translation up to a step, with the light that it was written from."""
+    row = trace.cross.mean(axis=(0, 1))[step]
+    return sentences(
+        _source(trace),
+        ("translation", trace.predicted_tokens[: step + 1], [step]),
+        light=(1, step) if light else None, weights=row,
+        title=f"Step {step + 1} of the translation",
+    )  # fmt: skip
+
+
+def _words(text: str) -> list[str]:
+    return [f"▁{word}" for word in (text or "(nothing)").split()]
+
+
+def _source(trace: Trace) -> Text:
+    tokens = trace.src_tokens
+    apart = [f"▁{token}" if at in trace.src_special else token for at, token in enumerate(tokens)]
+    return "source", apart, ()
+
+
+@fact
+def scene_sentence(scene: Scene) -> StopFacts:
+    """Source and translation at the clear step, without light and with it."""
+    step = clear_step(scene.trace)
+    return replace(which_word(scene), settings={}, pictures=(
+        written(scene.trace, step, light=False), written(scene.trace, step, light=True)
+    ))  # fmt: skip
+
+
+@fact
+def scene_steps(scene: Scene) -> StopFacts:
+    """The steps at which the strongest light moves back, and the map of all steps."""
+    trace = scene.trace
+    rows = trace.cross.mean(axis=(0, 1))
+    steps = rows[:_MOST_BEATS]
+    back = sum(after < before for before, after in pairwise(steps.argmax(axis=-1).tolist()))
+    whole = Panel(
+        "Cross-attention, mean of all heads", rows, tuple(names(trace.predicted_tokens)),
+        tuple(names(trace.src_tokens)), "token written", "source token",
+    )  # fmt: skip
+    pictures = [written(trace, step, light=True) for step in range(len(steps))]
+    return StopFacts(
+        *counts(back, 0, max(len(steps) - 1, 1)), {},
+        pictures=(*pictures, whole),
+    )  # fmt: skip
+
+
+@fact
+def scene_heads(scene: Scene) -> StopFacts:
+    """One token's attention in every head of layer 1."""
+    trace, token = scene.trace, diverse_token(scene.trace)[0]
+    rows = trace.encoder_self[0, :, token].copy()
+    labels = tuple(f"head {head}" for head in range(1, len(rows) + 1))
+    tokens = tuple(names(trace.src_tokens))
+    title = f"Encoder, layer 1: where heads look from “{names(trace.src_tokens)[token]}”"
+    first = np.where(np.arange(len(rows))[:, None] == 0, rows, np.nan)
+    pictures = (Panel(title, values, labels, tokens) for values in (first, rows))
+    return replace(how_many_places(scene), settings={}, pictures=tuple(pictures))
+
+
+@fact
+def scene_masks(scene: Scene) -> StopFacts:
+    """A map of the encoder, and a map of the decoder with its mask."""
+    trace = scene.trace
+    seen, masked = trace.encoder_self[0, 0], trace.decoder_self[0, 0].copy()
+    masked[np.triu_indices(len(masked), 1)] = np.nan
+    titles = ("query", "key")
+    src, tgt = tuple(names(trace.src_tokens)), tuple(names(trace.tgt_tokens))
+    return replace(how_many_masked(scene), settings={}, pictures=(
+        Panel("Encoder, layer 1, head 1", seen, src, src, *titles),
+        Panel("Decoder, layer 1, head 1", masked, tgt, tgt, *titles),
+    ))  # fmt: skip
+
+
+@fact
+def scene_order(scene: Scene) -> StopFacts:
+    """Patterns of positions, and the translation without them."""
+    trace, (_, text) = scene.trace, scene.without("no positions")
+    width = scene.config.d_model + scene.config.d_model % 2
+    table = position_vectors.encoding(len(trace.src_tokens), width, "interleaved")
+    shown = table[:, : min(_DIMENSIONS, width)]
+    before, after = _words(trace.text), _words(text)
+    same = [at for at, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) == 1]
+    return replace(in_no_order(scene), settings={}, pictures=(
+        Panel(
+            "Positions: a pattern of sines and cosines for each token", shown,
+            tuple(names(trace.src_tokens)), tuple(map(str, range(1, shown.shape[1] + 1))),
+            column_title="dimension", scale="diverging",
+        ),
+        sentences(
+            _source(trace), ("with positions", before, ()),
+            ("without positions", after, same), title="The translation without positions",
+        ),
+    ))  # fmt: skip
+
+
+@fact
+def scene_root(scene: Scene) -> StopFacts:
+    """A row of weights, with and without division of the scores by √d_k."""
+    layer, head, step = middling_row(scene.trace)
+    row = scene.trace.cross[layer, head, step]
+    d_k = scene.config.d_k or scene.config.d_model // scene.config.n_heads
+    title = f"Cross-attention, layer {layer + 1}, head {head + 1}, step {step + 1}"
+    tokens = tuple(names(scene.trace.src_tokens))
+    return replace(without_scaling(scene), settings={}, pictures=tuple(
+        Series(title, tokens, {"divided by √d_k": row, "not divided": other}, y_title="weight",
+               mark="bar")
+        for other in (np.full_like(row, np.nan), unscaled(row, d_k))
+    ))  # fmt: skip
+
+
+@fact
+def scene_break(scene: Scene) -> StopFacts:
+    """A word, and the translation without the head that it depends on."""
+    if (broken := scene.broken()) is None:
+        raise UnfitError(
+            "No sentence of this lecture has a word that one head of this model decides."
+        )
+    trace, (word, step), head, trial = broken.trace, broken.target, broken.head, broken.trial
+    tokens = trace.predicted_tokens[: trace.n_words]
+    after, changed = list[str](), list[int]()
+    for strong, run in enumerate(trial.text):
+        changed += range(len(after), len(after) + len(run.split())) if strong % 2 else []
+        after += [f"▁{word}" for word in run.split()]
+    row = trace.cross.mean(axis=(0, 1))[step]
+    values = {
+        "word": quoted(word), "outcome": trial.heading,
+        "n": len(heads_of(scene.config.head_shapes)),
+    }  # fmt: skip
+    source, first = _source(trace), ("all heads", tokens, [step])
+    return StopFacts(
+        tuple(KIND_NAMES.values()), [*KIND_NAMES].index(head.kind), values,
+        pictures=(
+            sentences(source, first, light=(1, step), weights=row, title="The whole model"),
+            sentences(source, first, (f"without {head.off.place}", after or ["∅"], changed),
+                      title=f"Without {head.off.place}"),
+        ),
+    )  # fmt: skip
+
+
+@fact
+def scene_training(scene: Scene) -> StopFacts:
+    """The translation at moments of training."""
+    moments = [*scene.moments().items()]
+    if len(moments) < 2:
+        raise UnfitError("This model has no snapshots of its training.")
+    texts = [headline(trace) for _, trace in moments]
+    labels = [f"{updates:,} updates" if updates else "untrained" for updates, _ in moments]
+    first = texts.index(texts[-1])
+    lines: list[Text] = [_source(scene.trace)]
+    for label, text in zip(labels, texts, strict=True):
+        lines.append((label, _words(text[:_MOST_LETTERS]), ()))
+    end, finished = "The finished model writes the same.", headline(scene.trace)
+    if texts[-1] != finished:
+        end = "The finished model, trained further, writes the last line."
+        lines.append(("finished model", _words(finished), ()))
+    return StopFacts(
+        tuple(labels), first, {"last": quoted(texts[-1]), "first": labels[first], "end": end},
+        pictures=(sentences(*lines[:2], title=labels[0]),
+                  sentences(*lines, title="The translation in training")),
+    )  # fmt: skip
+
+
+def spread(items: Sequence[int]) -> list[int]:
+    """Return at most five of the items, the first and the last among them."""
+    places = np.linspace(0, len(items) - 1, min(len(items), _MOST_MOMENTS)).round().astype(int)
+    return [items[at] for at in dict.fromkeys(places.tolist())]
