@@ -11,14 +11,7 @@ from starlette.middleware import Middleware
 from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.frame.page import all_pages, asked_for_page, reload_changed
-from ui.frame.pages import (
-    draw_door,
-    draw_not_offered,
-    menu,
-    other_addresses,
-    picture,
-    why_not,
-)
+from ui.frame.pages import draw_door, draw_not_offered, menu, other_addresses, picture, why_not
 from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
@@ -84,9 +77,10 @@ def main() -> None:
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(here.title, guided, lecturing)
-    if lecturing:
-        lecture.draw_scene(view)
+        evidence = guide.evidence() if guided else ""
+        presenter.draw_presenter(here.title, guided, lecturing, evidence)
+    if stop is not None and lecturing:
+        lecture.draw_scene(stop, view)
     elif guided:
         guide.draw_bar(view, here)
     elif touring and view.checkpoint:

@@ -10,7 +10,8 @@ steps of equal lightness; `weight_levels` maps weights to its entries.
 Signed values (positional encodings, logits) use a diverging scale: the background colour at 0, and
 blue (negative) and orange (positive) of equal lightness at the ends. Heads and other categories use
 `categorical`: its first 16 colours are ordered by their smallest distance in CIELAB over normal,
-protan, deutan and tritan vision, and have a contrast of at least 3:1 with the page.
+protan, deutan and tritan vision, and have a contrast of at least 3:1 with the page. Queries, keys,
+values and the residual stream have one colour each in every picture, `ROLES`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,13 @@ CHROME = _Themes({
     "light": Chrome("#fdfcf9", "#1d1c26", "#625f70", "#e4e1d8", "#4338b0"),
     "dark": Chrome("#0f0e0d", "#efebe4", "#a49d92", "#33302b", "#f2a93b"),
 })  # fmt: skip
+
+#: Colours of queries, keys, values and the residual stream: as text on the page at least 4.5:1, and
+#: apart for any colour vision.
+ROLES: dict[Theme, dict[str, str]] = {
+    "light": {"q": "#0a4ea3", "k": "#a81e2d", "v": "#128166", "residual": "#950bda"},
+    "dark": {"q": "#4d9bff", "k": "#f2553a", "v": "#46e0a0", "residual": "#dcbcf2"},
+}
 
 #: Colours by theme and name, as joined hex: 256 of each scale, and the list of categories.
 _COLOURS: dict[str, dict[str, str]] = json.loads(

@@ -65,27 +65,27 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
             _check_type(name, entry, inner[index if fixed else 0])
 
 
-def _bounds(given: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def _bounds(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """Return the first and last index in a trace, by the names of arguments.
 
     Raises: `InputError` for maps that the trace lacks, and heads and pins outside of them.
     """
-    dimensions = {"dimensions": (0, given.get("d_model", MOST) - 1)}
-    trace = given.get("trace", given.get("a"))
+    dimensions = {"dimensions": (0, arguments.get("d_model", MOST) - 1)}
+    trace = arguments.get("trace", arguments.get("a"))
     if not isinstance(trace, Trace):
         return dimensions
-    kind = given.get("stack", given.get("kind", "cross"))
+    kind = arguments.get("stack", arguments.get("kind", "cross"))
     shape, kinds = trace.attention(_KINDS.get(kind, kind)).shape, kinds_of(trace)
     if not all(shape):
-        if "kind" in given:
+        if "kind" in arguments:
             raise InputError(f"kind {kind!r} is not one of the trace's: {', '.join(kinds)}")
         return dimensions
     layers, heads, queries, keys = shape
-    several = given.get("heads")
+    several = arguments.get("heads")
     for layer, head in several if isinstance(several, Iterable) else ():
         checked_whole("layer", layer, layers - 1, 0)
         checked_whole("head", head, heads - 1, 0)
-    if pin := given.get("pin"):
+    if pin := arguments.get("pin"):
         checked_whole(f"pinned {pin[0]}", pin[1], (queries if pin[0] == "query" else keys) - 1, 0)
     sizes = {
         "layer": layers, "head": heads, "query": queries, "queries": queries, "key": keys,

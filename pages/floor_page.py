@@ -1,33 +1,50 @@
-"""Floor plan: figure 1 of the paper with this checkpoint's and this sentence's numbers."""
+"""Floor plan: figure 1 of the paper, alive: a sentence on its way through this checkpoint."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import streamlit as st
+
+from ui.components.plan import KINDS
+from ui.core.glossary import word_start
 from ui.core.side import Side
-from ui.core.widgets import draw_hint
-from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
-from ui.floor.views import draw_below, draw_plan
+from ui.export.download import download_below
+from ui.floor.choice import WHOLE, FloorChoice, choice_now
+from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
+from ui.floor.views import draw_plan
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
 from ui.work.results import Computation
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return the computation of the residual stream."""
-    stream = computed(side.view, STREAM)
-    return [network_at(choice_now(side.view, side.trace, stream), stream)]
+    """Return the computation of all values."""
+    return [WHOLE]
 
 
 def draw(side: Side) -> None:
-    """Draw the model and the panel below it."""
-    draw_hint("floor")
-    view, trace, stream = side.view, side.trace, computed(side.view, STREAM)
+    """Draw the picture, and below it the download of a network or stream."""
+    view, trace = side.view, side.trace
     config = view.entry.config
     assert config is not None  # true of this project's checkpoints
-    chosen = choice_now(view, trace, stream)
-    draw_plan(stream, trace, config, chosen)
-    draw_below(view, trace, stream, chosen)
+    chosen = choice_now(view, trace)
+    draw_plan(view, trace, computed(view, WHOLE), config, chosen)
+    stack = next((name for name in KINDS if chosen.focus.startswith(name)), "decoder")
+    number = chosen.focus.removeprefix(stack).strip(".").partition(".")[0]
+    layer = int(number) - 1 if number.isdigit() else 0
+    position = chosen.source if stack == "encoder" else chosen.row
+    places: dict[str, Any] = {
+        "stack": stack, "layer": layer, "position": position, "source": chosen.source,
+        "row": chosen.row,
+    }  # fmt: skip
+    note, more = st.columns([3, 1])
+    note.caption(word_start((*trace.src_tokens, *trace.tgt_tokens)))
+    if chosen.focus.endswith("ffn"):
+        name = feed_forward_name(stack, layer, position)
+        download_below(more, view, name, feed_forward, **places)
+    else:
+        download_below(more, view, stream_name(stack), residual_stream, **places)
 
 
 PAGE = Page(

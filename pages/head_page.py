@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.labels import code, name_of_kind, plain_token, query_labels
+from figures.labels import code, plain_token, query_labels
 from transformer.trace.records import Trace
 from ui.attention.choice import AttentionSettings
 from ui.core.glossary import term, word_start
@@ -24,21 +24,20 @@ from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
 from ui.work.results import Computation
 
 
-def draw_controls(shown: Trace, place: HeadChoice) -> None:
+def draw_controls(trace: Trace, place: HeadChoice) -> None:
     """Draw the boxes for layer, head and query."""
-    n_layers, n_heads, *_ = shown.attention(place.kind).shape
-    queries = query_labels(shown, place.kind)
-    boxes = st.columns([1, 1, 3, 1], vertical_alignment="bottom")
-    for box, param, label, names in (
-        (boxes[0], LAYER, "Layer", [str(i + 1) for i in range(n_layers)]),
-        (boxes[1], HEAD, "Head", [str(i + 1) for i in range(n_heads)]),
-        (boxes[2], HeadSettings.query, "Query",
+    n_layers, n_heads, *_ = trace.attention(place.kind).shape
+    queries = query_labels(trace, place.kind)
+    for param, width, names in (
+        (LAYER, 110, [f"Layer {i + 1}" for i in range(n_layers)]),
+        (HEAD, 110, [f"Head {i + 1}" for i in range(n_heads)]),
+        (HeadSettings.query, 220,
          [f"{i + 1}  {plain_token(query)}" for i, query in enumerate(queries)]),
     ):  # fmt: skip
-        name = label.lower()
-        with box:
-            numbered("head", param, label, names, getattr(place, name), partial(keep, place),
-                     help=term(name))  # fmt: skip
+        numbered(
+            "head", param, param.name.capitalize(), names, getattr(place, param.name),
+            partial(keep, place), help=term(param.name), label_visibility="collapsed", width=width,
+        )  # fmt: skip
 
 
 def first(side: Side) -> list[Computation[Any]]:
@@ -50,30 +49,21 @@ def first(side: Side) -> list[Computation[Any]]:
 
 def draw(side: Side) -> None:
     """Draw the controls and stages."""
-    st.markdown(
-        "One token looks at the others: **follow it from its vector to what the head adds.** "
-        "Choose a key to follow it instead."
-    )
-    view, shown = side.view, side.trace
-    kinds, more = st.columns([3, 2], vertical_alignment="center")
-    draw_kinds(kinds, shown)
+    view, trace = side.view, side.trace
     place = place_now(side)
-    draw_controls(shown, place)
-    query, keys = names_of(place, shown)
-    chosen = chosen_now(shown, place)
-    with more.container(horizontal=True, horizontal_alignment="right"):
-        download_button(
-            lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
-            name=head_name(place.kind, place.layer, place.head, place.query),
-        )  # fmt: skip
-    named = name_of_kind(shown, place.kind)
-    heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    query, keys = names_of(place, trace)
+    chosen = chosen_now(trace, place)
+    with st.container(key="after_hint"):
         st.markdown(
-            f"{heading}The query {code(plain_token(query))} looks at the {keys}. "
-            f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]",
-            width="content",
+            f"The query {code(plain_token(query))} looks at the {keys}: **follow it from its "
+            "vector to what the head adds.** Choose a key to follow it instead. "
+            f":small[{word_start(trace.src_tokens or trace.tgt_tokens)}]"
         )
+    with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
+        draw_kinds(st.container(width="content"), trace)
+        draw_controls(trace, place)
+    draw_stages(side, place, chosen, keep_chosen)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         link_to(
             "attention", "Among all heads",
             values={
@@ -82,8 +72,11 @@ def draw(side: Side) -> None:
             },
             help="This head's map on the Attention page.",
         )  # fmt: skip
-        offer_switch(view, shown, place.kind, place.layer, place.head)
-    draw_stages(side, place, chosen, keep_chosen)
+        offer_switch(view, trace, place.kind, place.layer, place.head)
+        download_button(
+            lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
+            name=head_name(place.kind, place.layer, place.head, place.query),
+        )  # fmt: skip
 
 
 PAGE = Page(

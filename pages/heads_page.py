@@ -17,14 +17,14 @@ from ui.work.studies import Opened
 @fragment
 def draw(view: View, opened: Opened) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
-    shows = url_state.get(HeadsChoice.shows)
-    role, measures = opened.study.role(shows), opened.study.importance
-    unset = "" if opened.tags or role else next(iter(measures), "")  # too few words for roles
-    measure = shows if shows in measures else unset
-    head = head_of(opened, role)
+    shows, measures = url_state.get(HeadsChoice.shows), opened.study.importance
+    role, first = opened.study.role(shows), "removal" if "removal" in measures else ""
+    unset = first if opened.tags else next(iter(measures), "")  # too few words for roles
+    measure = shows if shows in measures else "" if shows else unset
+    head = head_of(opened, role, measure)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")

@@ -52,7 +52,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
     )
     layout = choose_one(
-        "Layout", layout_param, {each: each.capitalize() for each in LAYOUTS}, inputs[2],
+        "Layout", layout_param, {name: name.capitalize() for name in LAYOUTS}, inputs[2],
         label_visibility="visible",
         help="Where sines and cosines stand: in turn, as in the paper's formula, or all sines "
         "first and all cosines after them, as in other implementations.",

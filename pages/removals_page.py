@@ -24,10 +24,11 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of taking each part out."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    st.markdown(
-        "Which parts does this translation need? Each is taken out in turn: the stronger the blue, "
-        "the more it is needed. **Choose a head, a word, a network or a layer to take it out.**"
-    )
+    with st.container(key="after_hint"):
+        st.markdown(
+            "Which parts does this translation need? The stronger the blue, the more it is needed. "
+            "**Choose a head, a word, a network or a layer to take it out.**"
+        )
     if view.entry.ref.edits:
         original = get_trace(view.original)
         st.markdown(said_of_changes(view, trace, original))
@@ -36,7 +37,8 @@ def whole(view: View) -> None:
         draw_together(view)
     if hint := said_next(view.sentence):
         st.caption(hint)
-    step = draw_choice(view, trace)
+    with st.container(key="after_choice"):
+        step = draw_choice(view, trace)
     draw_heads(view, trace, step)
     draw_parts(view, trace, step)
     draw_pruning(view)

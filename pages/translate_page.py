@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import shorten
 from transformer.trace.records import Trace
@@ -53,11 +54,10 @@ def draw(side: Side) -> None:
         key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
         vertical_alignment="center",
     ):  # fmt: skip
+        units = st.container(width="content")
         if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
-        if chosen == "steps":
-            units_control()
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -67,7 +67,7 @@ def draw(side: Side) -> None:
         draw_text(text or "(an empty translation)", view.spoken[1])
     draw_warnings(view, trace)
     if chosen == "steps":
-        draw_steps(view, trace)
+        draw_steps(view, trace, units)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
     else:
@@ -90,11 +90,13 @@ def draw_warnings(view: View, trace: Trace) -> None:
         )  # fmt: skip
 
 
-def draw_steps(view: View, trace: Trace) -> None:
+def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
     """Draw the player and a caption on decoding."""
     if hint := said_next(view.sentence):
         st.caption(hint)
-    draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
+    with units:
+        words = units_control() == "words"
+    draw_player(Side(view, trace), words=words)
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":

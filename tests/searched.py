@@ -71,7 +71,7 @@ def searched(
     )
     found = search(
         Table(seed, sharpness, end), [max_length], settings, prefixes=[prefix],
-        piece=lambda token, before: PIECES[token],
+        piece=lambda token, *_: PIECES[token],
     )[0]  # fmt: skip
     best = found.hypotheses[0]
     along = [(found.steps[t], row) for t, row in enumerate(best.rows)]

@@ -10,15 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer.commands.evaluate import (
-    align,
-    evaluate,
-    means,
-    measure,
-    publish,
-    snapshots,
-    typed,
-)
+from transformer.commands.evaluate import align, evaluate, means, measure, publish, snapshots, typed
 from transformer.commands.experiments import ablations, complexity
 from transformer.commands.import_ import import_
 from transformer.commands.info import info

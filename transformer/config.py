@@ -59,7 +59,7 @@ class ModelConfig:
     dropout: float = 0.1  # P_drop on sub-layer outputs and on embeddings + positions (section 5.4)
     # Dropout on attention weights in training. Departure: not in the paper's text, 0 by default.
     attention_dropout: float = 0.0
-    activation: Activation = "relu"  # of the feed-forward network; the paper's is ReLU
+    activation: Activation = "relu"  # feed-forward activation; the paper uses ReLU
     # "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
     norm: NormPlacement = "post"
     # Sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table beside the

@@ -33,17 +33,7 @@ from torch import Tensor
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.sites import (
-    BLOCKS,
-    Block,
-    Name,
-    Site,
-    Stack,
-    Wanted,
-    check_sites,
-    matching,
-    sites,
-)
+from transformer.sites import BLOCKS, Block, Name, Site, Stack, Wanted, check_sites, matching, sites
 from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind
 
 __all__ = [

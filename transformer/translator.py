@@ -60,7 +60,7 @@ class Translator:
       are the same up to rounding, at two to five times the time.
     """
 
-    kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS  # of the maps in a trace
+    kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS  # attention kinds in its traces
 
     def __init__(
         self, model: Transformer, tokenizer: Tokenizer, *, device: Device = "auto",
@@ -79,7 +79,7 @@ class Translator:
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.edits: tuple[Edit, ...] = ()
-        self._original: Translator | None = None  # of an edited translator
+        self._original: Translator | None = None  # the unedited translator of an edited one
         self.means: Means | None = None  # head means for `mean`, in an edited translator
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding

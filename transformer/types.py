@@ -40,10 +40,10 @@ def literals(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def checked(*args: P.args, **options: P.kwargs) -> R:
-        given = names.bind(*args, **options).arguments
+        arguments = names.bind(*args, **options).arguments
         for name, allowed in choices().items():
-            if given.get(name, allowed[0]) not in allowed:
-                raise ValueError(f"{name} {given[name]!r} is not one of {', '.join(allowed)}")
+            if arguments.get(name, allowed[0]) not in allowed:
+                raise ValueError(f"{name} {arguments[name]!r} is not one of {', '.join(allowed)}")
         return function(*args, **options)
 
     return checked
@@ -57,3 +57,7 @@ def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, in
 
 #: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]
+
+
+def no_report(done: int, total: int) -> None:
+    """Ignore progress, the default of functions that take a `Report`."""

@@ -16,15 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import cast, get_args
 
-from recipes.tools.grammar import (
-    Adjective,
-    Article,
-    Case,
-    Noun,
-    adjectives,
-    elides,
-    nouns,
-)
+from recipes.tools.grammar import Adjective, Article, Case, Noun, adjectives, elides, nouns
 from recipes.tools.tables import FOLDER, Triple, slot_lists
 from recipes.tools.values import VALUES
 from transformer.training.data import DataError, MissingFileError, Pair, read_lines

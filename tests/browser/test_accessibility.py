@@ -97,6 +97,22 @@ def test_rows_of_a_map_are_said(open_page: OpenPage, address: str, trace: Trace,
     eventually(page, lambda: items.all_text_contents(), wanted)
 
 
+@pytest.mark.parametrize(
+    ("at", "picture"), [("?", ".player"), ("beam?", ".tree .view"), ("attention?", ".grid .map")]
+)
+def test_the_picture_is_two_tabs_away(app: str, page: Page, at: str, picture: str) -> None:
+    page.goto(f"{app}/{at}{urlencode(QUERY)}")
+    until_settled(page)
+    expect(page.locator(picture).first).to_be_visible()
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Skip to the picture")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator(f"{picture}:focus")).to_have_count(1)
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_every_view_is_accessible(app: str, page: Page, part: int) -> None:
     """Without a finding of axe in any theme, presenting or not; every picture in words too.

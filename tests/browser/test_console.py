@@ -89,6 +89,8 @@ VIEWS = (
     ("?view=why", "their sum is the difference"),
     ("attention?kind=cross&layer=1&head=6&queries=1&keys=2&find=pair&source_word=2"
      "&edit=off cross.1.6;cut cross k2", "Show this word to the decoder again"),
+    ("floor?focus=decoder.4.cross.3", "Open as a page"),
+    ("floor?focus=encoder.2.self", "Open as a page"),
     ("compare?pairing=edits&edit=off cross.1.6;off cross.4.4", "the edited model"),
     ("removals?edit=off cross.1.6;off cross.4.4", "One by one, your 2 edits"),
 )  # fmt: skip

@@ -8,8 +8,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_console import TOO_WIDE
 from tests.browser.test_presenter import SIZES, page  # noqa: F401 - a fixture
-from tests.browser.waiting import until_at, until_passes
-from ui.tours.guide import LECTURES
+from tests.browser.waiting import until_at, until_idle, until_passes
+from ui.tours.guide import LECTURES, stop_in
+from ui.tours.own import link_of
 
 SCENES = LECTURES["attention"].stops
 
@@ -97,3 +98,14 @@ def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page, number: i
     expect(page.get_by_text(SCENES[number - 1].title)).to_be_visible()
     expect(page.locator(".st-key-scene_foot")).to_contain_text("how many")
     expect(page.locator(".st-key-scene_foot")).not_to_contain_text("They look at")
+
+
+def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:  # noqa: F811
+    page.goto(f"{app}/?lecture={link_of('/?tour=masks&stop=3  Half is missing.', stop_in)}")
+    foot, grid = page.locator(".st-key-scene_foot"), page.locator(".grid").first
+    expect(foot).to_contain_text("How many are masked?")
+    until_idle(page)
+    expect(grid).to_be_hidden()
+    page.keyboard.press("PageDown")
+    expect(foot).to_contain_text("all cells above the diagonal")
+    expect(grid).to_be_visible()

@@ -101,62 +101,37 @@ def test_nodes_are_clicked_and_compared(open_page: OpenPage, address: str, trace
     expect(page).to_have_url(re.compile("dropped=off"))
 
 
-def test_blocks_show_their_numbers_play_and_open_their_views(
+def test_the_whole_model_keeps_its_choice_in_the_link_and_opens_pages(
     open_page: OpenPage, address: str, tiny_translator: Translator
 ) -> None:
     page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&step=2&source=2", "dark")
-    plan, details = page.locator(".plan"), page.locator(".plan .details")
+    plan = page.locator(".plan")
     stream = tiny_translator.stream(tiny_translator.trace("A dog runs."))
-    expect(plan.locator(".block.plate")).to_have_count(1 + 2)  # beside the opened layers
-    expect(details).to_contain_text("Decoder layer 3: Feed-forward")
-    until_idle(page)
     share = stream.decoder.shares[2, 2, 1]
-    expect(details).to_contain_text(f"{100 * share:.1f}%")
-    plan.get_by_role("button", name="Encoder layer 2: Multi-head attention").hover()
-    share = stream.encoder.shares[1, 0, 1]
-    expect(details).to_contain_text(f"{100 * share:.1f}%")
-    # Keys: to the decoder, up, and open the stream below.
-    plan.locator(".block.shown").focus()
-    page.keyboard.press("ArrowRight")
-    expect(details).to_contain_text("Decoder")
-    plan.get_by_role("button", name="Decoder layer 3: Feed-forward").focus()
-    page.keyboard.press("ArrowUp")
-    expect(details).to_contain_text("Add & Norm")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("How much each block of the decoder adds")).to_be_visible()
-    expect(page).to_have_url(re.compile("block=decoder_stream"))
-    plan.get_by_role("button", name="Decoder, layer 1").click()
-    expect(page).to_have_url(re.compile("floor=1"))
-    plan.locator(".tokens.source button").nth(2).click()
-    expect(page).to_have_url(re.compile("source=3"))
-    # The drawing grows with the window and ends inside it.
-    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
-    drawing = plan.locator("svg")
-    small = waiting.at_rest(page, lambda: drawing.evaluate("svg => svg.clientHeight"))
-    page.set_viewport_size({"width": 1920, "height": 1080})
-    eventually(page, lambda: drawing.evaluate("svg => svg.clientHeight") > 1.2 * small, True)
-    end = plan.locator(".tokens.target").evaluate("row => row.getBoundingClientRect().bottom")
-    assert end < 1080
-
-    # It plays once, or goes block by block without motion, and leads to other pages.
-    play = plan.locator(".play")
-    expect(play).to_have_text("Play")
+    expect(plan.get_by_role("button", name="Decoder layer 3: Feed-forward")).to_have_attribute(
+        "aria-label", re.compile(f"Adds {share:.0%} for")
+    )
     until_idle(page)
-    waiting.note(plan, ".details")
-    play.click()
-    expect(play).to_have_text("Stop")
-    eventually(page, lambda: any("Encoder layer 1" in said for said in waiting.noted(plan)), True)
-    play.click()
-    expect(play).to_have_text("Play")
-    expect(plan.locator(".dot.on")).to_have_count(0)
-    page.emulate_media(reduced_motion="reduce")
-    for block in ("Encoder: Embedding", "Encoder: + Position"):
-        play.click()
-        expect(details).to_contain_text(block)
-    expect(plan.locator(".dot.on")).to_have_count(0)
-    plan.get_by_role("button", name="Decoder layer 1: V K Q").last.click()
+    plan.get_by_role("button", name="Decoder layer 1. Show its blocks.").click()
+    expect(page).to_have_url(re.compile("focus=decoder.1"))
+    plan.get_by_role("group", name="Source tokens").get_by_role("button").nth(2).click()
+    expect(page).to_have_url(re.compile("source=3"))
+    # The picture ends inside the window.
+    end = plan.locator(".stage").evaluate("stage => stage.getBoundingClientRect().bottom")
+    assert end < 720
+    plan.get_by_role("button", name="Decoder layer 1: Cross-attention").click()
+    plan.get_by_role("button", name="Follow the token through head 1.2").click()
+    expect(page).to_have_url(re.compile("focus=decoder.1.cross.2"))
+    # A head that is out changes the translation everywhere; Undo is above.
+    plan.get_by_role("switch", name="head 1.2").click()
+    expect(page).to_have_url(re.compile("edit=off"))
+    expect(plan.get_by_role("switch", name="head 1.2")).to_have_attribute("aria-checked", "false")
+    plan.get_by_role("switch", name="head 1.2").click()
+    expect(page).not_to_have_url(re.compile("edit=off"))
+    until_idle(page)
+    plan.get_by_role("button", name="Open as a page").click()
     expect(page).to_have_url(re.compile("/head.*layer=1"))
-    expect(page.get_by_text("Cross-attention, layer 1")).to_be_visible()
+    expect(page.get_by_text("Cross-attention, layer 1, head 2")).to_be_visible()
 
 
 def text_of(value: float) -> str:

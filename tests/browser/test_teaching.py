@@ -1,7 +1,8 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import waiting
 from tests.browser.test_attention_browser import opened
@@ -10,6 +11,7 @@ from tests.browser.waiting import (
     eventually,
     until_at,
     until_idle,
+    until_passes,
     until_settled,
     until_the_url_says,
 )
@@ -192,3 +194,25 @@ def test_a_word_is_hidden_an_edge_is_cut(open_page: OpenPage, address: str, trac
     page.mouse.up()
     page.get_by_role("button", name=re.compile("^Cut this edge.*: layer 2, head 1$")).click()
     edited(page, "cut cross.2.1 q3 k2")
+
+
+@pytest.mark.parametrize(("stop", "shows"), [
+    ("tour=attention&stop=3", "Divide by"), ("tour=positions&stop=3", "Only the distance counts"),
+])  # fmt: skip
+def test_an_answer_scrolls_to_what_shows_it(
+    app: str, open_page: OpenPage, stop: str, shows: str
+) -> None:
+    page = open_page(f"{app}/?{stop}&checkpoint=reverse-toy")
+    page.get_by_role("button", name="Show me").click()
+    evidence = page.get_by_role("heading", name=shows)
+    expect(evidence).to_be_in_viewport()
+    bar = page.locator(".st-key-tour")
+    expect(bar).to_contain_text("Answer:")
+    until_passes(page, lambda: check_below(evidence, bar))
+
+
+def check_below(evidence: Locator, bar: Locator) -> None:
+    """The evidence begins below the answer, in the upper half of the window."""
+    there, above = evidence.bounding_box(), bar.bounding_box()
+    assert there is not None and above is not None
+    assert above["y"] + above["height"] <= there["y"] < 450

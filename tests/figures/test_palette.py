@@ -116,6 +116,16 @@ def test_sixteen_categories_stay_apart(theme: Theme) -> None:
         assert palette.categorical(n, theme) == many[:n] and len(set(many[:n])) == n
 
 
+@pytest.mark.parametrize("theme", THEMES)
+def test_q_k_v_and_the_stream_stay_apart_for_any_eyes(theme: Theme) -> None:
+    colours = [*palette.ROLES[theme].values()]
+    assert [*palette.ROLES[theme]] == ["q", "k", "v", "residual"]
+    assert min(palette.contrast(colour, CHROME[theme].surface) for colour in colours) >= 4.5
+    for view in (to_rgb(colours), *(seen_by(eyes, to_rgb(colours)) for eyes in COLOUR_BLIND)):
+        pairs = itertools.combinations(srgb_to_lab(view), 2)
+        assert min(np.linalg.norm(one - other) for one, other in pairs) > 18
+
+
 def test_bad_numbers_are_named() -> None:
     with pytest.raises(ValueError, match="n=-1"):
         palette.categorical(-1, "light")

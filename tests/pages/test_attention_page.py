@@ -59,7 +59,7 @@ def test_examples_fill_an_empty_page_and_a_click_takes_one(open_page: RunApp) ->
 
 
 def test_chosen_heads_are_combined_under_the_lens(open_page: RunApp, trace: Trace) -> None:
-    query = {"display": "matrix", "heads": "1.3-3.1", "map": "heads", "dim": "on"}
+    query = {"display": "matrix", "heads": "1.3-3.1", "map": "heads", "dim": "on", "layer": "mean"}
     app = open_page(**query)
     mean = (trace.cross[0, 2] + trace.cross[2, 0]) / 2
     hidden = mean[:, -1].mean()

@@ -80,14 +80,14 @@ def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, ro
     ({"other": "alpha", "kind": "cross"}, ""),
     ({"pairing": "sentences", "kind": "decoder_self"}, CAT),  # no example
     ({"pairing": "sentences", "kind": "encoder_self", "units": "words", "sentence": EXAMPLE},
-     EXAMPLE.replace("tired", "wide")),
+     EXAMPLE.replace("animal", "bird")),
 ])  # fmt: skip
 def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
     open_page: RunApp, query: dict[str, str], second: str
 ) -> None:
     app = open_page(beside="difference", **query)
     assert [box.value for box in app.main.text_input] == [second] * bool(second)
-    wanted = "`tired.` and `wide.`" if "wide" in second else "All weights are equal on both"
+    wanted = "`animal` and `bird`" if "bird" in second else "All weights are equal on both"
     assert wanted in said(app)
 
 

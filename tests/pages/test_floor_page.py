@@ -1,18 +1,15 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import said
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.components import plan
-from ui.components.plan import BLOCKS, Opened, PlanChoice
+from ui.components.plan import Opened, PlanChoice, Touched
 from ui.floor import views
 
 
@@ -21,49 +18,83 @@ def drawn(recorded: Any) -> list[dict[str, Any]]:
     return recorded(views, "plan_component")
 
 
-def test_a_link_opens_on_any_network(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
+def test_a_link_opens_on_any_part(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
     app = open_page()
-    assert drawn[-1]["chosen"].layer == 2 and drawn[-1]["chosen"].block == "decoder_ffn"
-    assert "decoder layer 3" in said(app)
-    assert len(app.main.get("vega_lite_chart")) == 2
-    query = {"layer": "3", "source": "2", "step": "1", "block": "encoder_ffn"}
+    assert drawn[-1]["chosen"].focus == "decoder.3"
+    query = {"focus": "encoder.2.self.1", "source": "2", "step": "1"}
     app = open_page(**query)
-    assert drawn[-1]["chosen"] == PlanChoice(2, 1, 0, "encoder_ffn")
-    assert ({**query, "floor": "3"}.items() - {("layer", "3")}) <= app.query_params.items()
-    assert "Neurons of encoder layer 2" in said(app)  # it has two only
-    assert len(app.main.get("vega_lite_chart")) == 1
+    assert drawn[-1]["chosen"] == PlanChoice(1, 0, "encoder.2.self.1")
+    assert query.items() <= app.query_params.items()
+    for focus in ("encoder.3", "decoder.1.self.4", "nothing"):  # not in this model
+        open_page(focus=focus, source="99", step="99")
+        assert drawn[-1]["chosen"].focus == "decoder.3"
 
 
-def test_the_stream_s_view_and_the_choice_in_the_drawing(open_page: RunApp) -> None:
-    app = open_page(layer="1", source="99", step="99")
-    app.segmented_control(key="block_widget").set_value("decoder_stream").run()
-    assert len(app.main.get("vega_lite_chart")) == 2
-    assert app.query_params["block"] == "decoder_stream"
+@pytest.mark.parametrize(
+    ("older", "focus"),
+    [({"floor": "3", "block": "encoder_ffn"}, "encoder.2.ffn"), ({"layer": "1"}, "decoder.1"),
+     ({"floor": "2", "block": "decoder_stream"}, "decoder.2")],
+)  # fmt: skip
+def test_older_links_name_a_layer_and_a_network(
+    open_page: RunApp, drawn: list[dict[str, Any]], older: dict[str, str], focus: str
+) -> None:
+    open_page(**older)
+    assert drawn[-1]["chosen"].focus == focus
+
+
+def reporting(
+    monkeypatch: pytest.MonkeyPatch, app: Any, event: str, parse: str, report: Any
+) -> None:
+    """Run the page while its picture reports an event."""
+    real = views.show
+
+    def click(*args: Any, **settings: Any) -> None:
+        settings[f"on_{event}_change"]()
+        real(*args, **settings)
+
+    monkeypatch.setattr(views, parse, lambda *_: report)
+    monkeypatch.setattr(views, "show", click)
+    app.run()
+    monkeypatch.setattr(views, "show", real)
 
 
 @pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
-def test_a_block_opens_its_page(
+def test_a_part_opens_its_page(
     open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
 ) -> None:
     gone: list[str] = []
     app = open_page(source="2")
-    opened = Opened(page, "encoder", kind, 1, 2)
-    real = views.show
-
-    def click(*args: Any, **settings: Any) -> None:
-        settings["on_open_change"]()
-        real(*args, **settings)
-
-    monkeypatch.setattr(views, "parse_opened", lambda *_: opened)
-    monkeypatch.setattr(views, "show", click)
-    app.run()
-    monkeypatch.setattr(views, "show", real)
+    reporting(monkeypatch, app, "open", "parse_opened", Opened(page, "encoder", kind, 1, 2))
     monkeypatch.setattr(views.st, "switch_page", gone.append)
     app.run()
-    assert [each.url_path for each in gone] == [page if page != "translate" else ""]
+    assert [target.url_path for target in gone] == [page]
     store = app.session_state["headlight_store"]
     assert (store["kind"], store["layer"], store["head"]) == (kind, "2", "3")
     assert page == "attention" or store["query"] == "2"
+
+
+def test_a_head_an_edge_and_a_token_change_the_translation(
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, drawn: list[dict[str, Any]],
+    tiny_translator: Translator,
+) -> None:  # fmt: skip
+    app = open_page()
+    before = drawn[-1]["trace"].predicted_tokens
+    for change, edit in (
+        (Touched("switch", "cross", 1, 2, 0, 0), "off cross.2.3"),
+        (Touched("cut", "decoder_self", 0, 1, 2, 1), "off cross.2.3; cut decoder.1.2 q3 k2"),
+        (Touched("switch", "cross", 1, 2, 0, 0), "cut decoder.1.2 q3 k2"),
+    ):
+        reporting(monkeypatch, app, "touch", "parse_touched", change)
+        app.run()
+        assert app.session_state["headlight_store"]["edit"] == edit
+    edited = drawn[-1]["edited"]
+    assert edited.cuts == [("decoder_self", 0, 1, 2, 1)] and not edited.out and edited.possible
+    assert edited.before and len(before) > 1
+    trace = drawn[-1]["trace"]
+    other = int(trace.top_ids[1, 1])
+    reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
+    app.run()
+    assert drawn[-1]["trace"].predicted_ids[1] == other
 
 
 def test_a_model_unlike_the_papers(
@@ -75,28 +106,18 @@ def test_a_model_unlike_the_papers(
         decoder_d_ff=12,
     )  # fmt: skip
     save_checkpoint(tmp_path / "alpha", random_model(config), tiny_tokenizer)
-    for block in BLOCKS:
-        app = open_page(root=tmp_path, block=block)
-        assert not app.error and app.main.get("vega_lite_chart")
-    assert drawn[-1]["stream"].pre_norm
+    for focus in ("encoder.3.ffn", "decoder.1.cross.2", "softmax"):
+        app = open_page(root=tmp_path, focus=focus)
+        assert not app.error and drawn[-1]["chosen"].focus == focus
+    assert drawn[-1]["whole"].stream.pre_norm
+    assert len(app.main.get("download_button")) == 7
 
 
-def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translator) -> None:
+def test_the_whole_model_s_own_page_is_offered_as_a_file(tiny_translator: Translator) -> None:
+    from ui.floor.exhibits import feed_forward, residual_stream
+
     trace = tiny_translator.trace(CAT)
-    stream = tiny_translator.stream(trace)
-    chosen = PlanChoice(0, 0, 0, BLOCKS[0])
-    body = plan.plan_component(stream, trace, tiny_translator.config, chosen).body
-    at = 0
-    for held, layers, kinds in ((stream.encoder, 2, 1), (stream.decoder, 3, 2)):
-        n, k = len(held.tokens), len(held.blocks)
-        sizes = [(1 + layers * k) * n, layers * k * n, layers * k * n, layers * n,
-                 layers * kinds * n * 3, n]  # fmt: skip
-        parts = np.split(np.frombuffer(body, "<f4", sum(sizes), at), np.cumsum(sizes)[:-1])
-        np.testing.assert_allclose(parts[0], held.norms.ravel())
-        np.testing.assert_allclose(parts[2], held.shares.ravel())
-        at += 4 * sum(sizes)
-    strips = sum((1 + layers * k) * n * 24 for layers, k, n in
-                 ((2, 2, len(trace.src_ids)), (3, 3, len(trace.tgt_ids))))  # fmt: skip
-    assert len(body) == at + strips
-    head, key, weight = plan.strongest(trace.cross)[1, 2]
-    assert trace.cross[1, int(head), 2, int(key)] == weight == trace.cross[1, :, 2].max()
+    for made in (feed_forward, residual_stream):
+        offline = made(tiny_translator, trace, stack="encoder", layer=1).offline
+        assert offline is not None and offline.component == "plan"
+        assert b"encoder.2" in offline.message

@@ -168,7 +168,7 @@ def test_sentences_of_a_visitor_get_roles_without_annotation(
 ) -> None:
     monkeypatch.setattr("ui.heads.choice.MOST_OWN", 24)
     lines = "\n".join(f"The cat sat on the mat number {n} <b>." for n in range(30))
-    app = page(lines=lines, study="own")
+    app = page(lines=lines, study="own", role="roles")
     assert "24 sentences" in texts(app)
     roles = app.selectbox(key="role_box").options
     assert "previous token" in roles and not any("noun" in each for each in roles)
@@ -288,7 +288,7 @@ def test_what_a_head_does_is_its_role_or_else_where_it_looks_most_often(
     for head in (*made.heads[:2], *made.heads[3:]):
         places = [each for each in made.findings(head) if each.role.needs == "text"]
         assert tags[head].finding.score == max(each.score for each in places if each.random <= 0.5)
-    app = run_app(tagged, at="heads", checkpoint="alpha")
+    app = run_app(tagged, at="heads", checkpoint="alpha", role="roles")
     assert f"**1 of {len(made.heads)} heads has a" in texts(app)
     head = app.selectbox(key="head_box")
     assert head.value == made.heads[2] and "Encoder 1.3: determiner to noun" in head.options
@@ -299,7 +299,7 @@ def test_the_corpus_is_called_by_its_name_for_people(
 ) -> None:
     folder = studies_of(resolve(tagged / "alpha"))[0]
     replace(made, source="Some corpus, somewhere: its terms").save(folder)
-    said = texts(run_app(tagged, at="heads", checkpoint="alpha"))
+    said = texts(run_app(tagged, at="heads", checkpoint="alpha", role="roles"))
     assert "Measured on 60 sentences of the Some corpus" in said
     role = made.role("up:det")
     assert role is not None

@@ -62,7 +62,7 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     app = run_app(at="models")
     said = messages_in(app)
     for line in (
-        "##### Translators", "**alpha**", "2+3 layers · d_model 24 · 3 heads",
+        "#### Translators", "**alpha**", "2+3 layers · d_model 24 · 3 heads",
         "12.3 sacreBLEU on a_test", "**cut** · cannot be used", "<b>*name* $x$",
         "model.safetensors: not a whole safetensors file",
         "config.json: a pipe, socket or device",

@@ -159,7 +159,7 @@ def test_every_picture_has_a_text() -> None:
 
 
 @pytest.mark.usefixtures("nothing_cached")
-@pytest.mark.parametrize("page", ["", "tokens", "positions", "floor", "complexity"])
+@pytest.mark.parametrize("page", ["", "tokens", "positions", "complexity"])
 def test_charts_are_valid(run_app: RunApp, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
 

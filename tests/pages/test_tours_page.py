@@ -126,7 +126,7 @@ def test_a_lecture_goes_scene_by_scene_and_comes_back(run_app: RunApp) -> None:
     assert scenes[5].title in messages_in(app) and "6 / 8" in messages_in(app)
     assert "guess" not in app.query_params and "layer" not in app.query_params
     press(app)
-    assert "almost nothing is left" in messages_in(app)
+    assert "one token takes what the others had" in messages_in(app)
     press(app)
     assert "No sentence of this lecture" in messages_in(app), "the toy has no riddle"
     press(app)
@@ -136,7 +136,7 @@ def test_a_lecture_goes_scene_by_scene_and_comes_back(run_app: RunApp) -> None:
     assert "8 / 8" in messages_in(app)
     press(app, -2)
     press(app, -1)
-    assert "almost nothing is left" in messages_in(app), "back to the answer"
+    assert "one token takes what the others had" in messages_in(app), "back to the answer"
     app.session_state["headlight_go"] = ("lecture", 0)
     app.run()
     assert "lecture" not in app.query_params and "present" not in app.query_params

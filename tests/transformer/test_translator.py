@@ -9,6 +9,7 @@ from tests.transformer.conftest import check_trace
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.errors import CheckpointError, InputError
+from transformer.measures.beam import beam_tree
 from transformer.model import Transformer
 from transformer.search.rules import PAPER, hugging_face
 from transformer.search.sampling import Sampling
@@ -56,6 +57,11 @@ def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
         named = [piece for piece in trace.predicted_tokens if is_unknown(piece)]
         assert [piece.removeprefix("▁") for piece in named] == ["⁇🙂", "⁇??", "⁇漢"]
         assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
+    (translation,) = tiny_translator.translate(["A dog"], **given)
+    tree = beam_tree(tiny_translator.trace("A dog", **given))
+    assert translation.tokens == trace.translation.tokens
+    for tokens in ([node.token for node in tree.prefix(index)] for index in tree.leaves):
+        assert tuple(tokens[: tree.n_forced]) == trace.predicted_tokens[: tree.n_forced]
     assert tiny_translator.translate([ANIMAL], max_length=3)[0].unknown == ()
     # Characters spelled in bytes are reported once each.
     tokenizer = train_tokenizer(SENTENCES, 370, byte_fallback=True)

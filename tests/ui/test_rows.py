@@ -83,9 +83,7 @@ def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
     assert rows_in(both, 2) == list(maps_of(trace, "cross", "words").queries)
 
 
-def test_a_head_is_drawn_over_keys_and_masked_ones_lack_logits(
-    tiny_translator: Translator,
-) -> None:
+def test_a_head_is_drawn_over_keys_and_masked_ones_lack_logits(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace("The cat <b> sat.", target="Ein Hund rennt.")
     made = inside_head(tiny_translator, trace, "decoder_self", 1, 2, 3)
     stages = inspect_head(tiny_translator.model, trace, "decoder_self", 1, 2, 3)

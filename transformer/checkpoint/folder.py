@@ -26,7 +26,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoint.reference import ModelRef, fingerprint
+from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
 from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
@@ -39,6 +39,7 @@ from transformer.files.safe import (
     MAX_LAYERS,
     MAX_POSITION_ENTRIES,
     MAX_TABLE,
+    fingerprint,
     is_folder,
     is_there,
     json_object,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -25,17 +22,13 @@ MAX_UPDATES = 10**9
 #: "foreign" models must be imported first.
 Kind = Literal["checkpoint", "one_stack", "archive", "huggingface", "foreign"]
 
-#: Suffixes of files in a fingerprint, and the maximum number of files.
-_COUNTED = (".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz")
-_MOST_COUNTED = 200
-
 
 @dataclass(frozen=True)
 class ModelRef:
     """A model on disk."""
 
     folder: Path  # its folder, or its file of arrays
-    updates: int | None = None  # of a snapshot, or None for the stored model
+    updates: int | None = None  # a snapshot's updates; the stored model has None
     kind: Kind = "checkpoint"  # its format
     mark: str = ""  # `fingerprint` of its files when the reference was resolved, otherwise ""
     edits: str = ""  # applied to the model, as `transformer.edits.language.text_of` writes them
@@ -95,21 +88,3 @@ def split_name(name: str) -> tuple[str, int | None]:
 def at(name: str, updates: int | None) -> str:
     """Return a snapshot's name, or the checkpoint's if `updates` is None."""
     return name if updates is None else f"{name}{SIGN}{updates}"
-
-
-def fingerprint(path: Path) -> str:
-    """Return a string that changes with the name, size, time or inode of any model file."""
-    statuses: list[tuple[str, os.stat_result]] = []
-    with suppress(OSError, ValueError):  # missing, or not a path
-        try:
-            with os.scandir(path) as files:
-                counted = [(file.name, file) for file in files if file.name.endswith(_COUNTED)]
-        except NotADirectoryError:
-            statuses.append((path.name, path.stat()))
-        else:
-            for name, file in sorted(counted, key=itemgetter(0))[:_MOST_COUNTED]:
-                with suppress(OSError):
-                    statuses.append((name, file.stat()))
-    return " ".join(
-        f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}" for name, status in statuses
-    )

@@ -53,7 +53,7 @@ def weights_digest(folder: Path) -> str:
     try:
         files = [file] if is_there(file) else sorted(ref.folder.glob("*-?????-of-?????.*"))
         statuses = [path.stat() for path in files]
-        version = tuple((each.st_size, each.st_mtime_ns, each.st_ino) for each in statuses)
+        version = tuple((status.st_size, status.st_mtime_ns, status.st_ino) for status in statuses)
         return at(_DIGESTS.get(files[0], version, lambda: _digest_of(files)), ref.updates)
     except (OSError, ValueError, IndexError):
         return ""

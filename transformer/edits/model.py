@@ -26,7 +26,7 @@ from transformer.kernels import causal_mask
 from transformer.layers import FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 from transformer.positions import NoPositions, ShiftedPositions
-from transformer.types import AttentionKind, Report
+from transformer.types import AttentionKind, Report, no_report
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -35,13 +35,13 @@ Means = Mapping[tuple[AttentionKind, int], Tensor]
 
 
 class EditedAttention(MultiHeadAttention):
-    """Attention with cut edges or heads held at a mean. A query without edges reads nothing."""
+    """Attention with cut edges or heads at their mean. A query without edges reads nothing."""
 
     cuts: tuple[Edit, ...] = ()
-    even: Tensor | None = None  # [H, 1, 1], 0 for heads that read no relative positions, else 1
-    held: Tensor | None = None  # [H, d_v], the outputs of heads
-    is_held: Tensor | None = None  # [H] bool
-    blind = True  # whether causal attention hides later tokens
+    distance_gains: Tensor | float = 1.0  # [H, 1, 1], 1 or 0: add relative positions or not
+    means: Tensor | None = None  # [H, d_v], mean outputs
+    at_mean: Tensor | None = None  # [H] bool, heads with these outputs
+    masked = True  # causal attention hides later tokens
 
     def heads(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, at: Context, *, causal: bool
@@ -49,34 +49,34 @@ class EditedAttention(MultiHeadAttention):
         """See `MultiHeadAttention`."""
         scores = q @ k.mT / math.sqrt(self.d_k)  # [B, H, T, S]
         if at.relative is not None:
-            scores = scores + (at.relative if self.even is None else at.relative * self.even)
+            scores = scores + at.relative * self.distance_gains
         scores = at("scores", scores)
         allowed = self._uncut(q.size(2), k.size(2), at.start, q.device)
-        if causal and self.blind:
+        if causal and self.masked:
             allowed = allowed & causal_mask(q.size(2), k.size(2), q.device)
         if mask is not None:
             allowed = allowed & mask
         nothing = ~allowed.any(-1, keepdim=True)
         weights = scores.masked_fill(~(allowed | nothing), -math.inf).softmax(-1)
         heads = at("weights", weights.masked_fill(nothing, 0)) @ v
-        if self.held is not None and self.is_held is not None:
-            heads = torch.where(self.is_held[:, None, None], self.held[:, None], heads)
+        if self.means is not None and self.at_mean is not None:
+            heads = torch.where(self.at_mean[:, None, None], self.means[:, None], heads)
         return heads
 
     def _uncut(self, n_queries: int, n_keys: int, start: int, device: torch.device) -> Tensor:
-        left = torch.ones(1, self.n_heads, n_queries, n_keys, dtype=torch.bool, device=device)
+        allowed = torch.ones(1, self.n_heads, n_queries, n_keys, dtype=torch.bool, device=device)
         for cut in self.cuts:
             heads = slice(None) if cut.index is None else cut.index
             if cut.query is None:
-                left[:, heads, :, cut.key : cut.key + 1] = False  # type: ignore[operator]
+                allowed[:, heads, :, cut.key : cut.key + 1] = False  # type: ignore[operator]
             elif 0 <= cut.query - start < n_queries:
                 keys = slice(None) if cut.key is None else slice(cut.key, cut.key + 1)
-                left[:, heads, cut.query - start, keys] = False
-        return left
+                allowed[:, heads, cut.query - start, keys] = False
+        return allowed
 
 
-class HeldNeurons(FeedForward):
-    """A feed-forward network with neurons held at a value."""
+class FixedNeurons(FeedForward):
+    """A feed-forward network with neurons at a fixed value."""
 
     neurons: Mapping[int, float] = MappingProxyType({})
 
@@ -151,26 +151,26 @@ def edited(
 
     Raises: `InputError` for an edit that the model does not support.
     """
-    chosen = parse_edits(edits)
-    for edit in chosen:
+    parsed = parse_edits(edits)
+    for edit in parsed:
         edit.check(model.config)
     unchanged: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
-    shared = {id(item): item for item in unchanged}
-    new = copy.deepcopy(model, shared)  # of the modules only
-    if any(edit.verb == "no mask" for edit in chosen):
-        new = _replace(new, new, Unmasked)
+    originals = {id(item): item for item in unchanged}
+    copied = copy.deepcopy(model, originals)  # copies modules, not weights
+    if any(edit.verb == "no mask" for edit in parsed):
+        copied = _replace(copied, copied, Unmasked)
     for kind in KINDS.values():
-        for layer in range(len(new.encoder if kind == "encoder_self" else new.decoder)):
-            here = [
-                edit for edit in chosen if edit.of_heads and edit.layer in (None, layer)
+        for layer in range(len(copied.encoder if kind == "encoder_self" else copied.decoder)):
+            of_block = [
+                edit for edit in parsed if edit.of_heads and edit.layer in (None, layer)
                 and (edit.where is None or KINDS[edit.where] == kind)
             ]  # fmt: skip
-            if here:
-                _edit_heads(new, here, kind, layer, means)
-    for edit in chosen:
+            if of_block:
+                _edit_heads(copied, of_block, kind, layer, means)
+    for edit in parsed:
         if not edit.of_heads:
-            _edit_rest(new, edit)
-    return new
+            _edit_rest(copied, edit)
+    return copied
 
 
 def _edit_heads(
@@ -179,51 +179,50 @@ def _edit_heads(
 ) -> None:  # fmt: skip
     block = model.attention_block(kind, layer)
     ones = torch.ones(block.n_heads, device=block.w_q.weight.device)
-    factors, wide, uniform = ones, ones.clone(), ones == 0  # each [H]
-    swapped, is_held = uniform.clone(), uniform.clone()
+    gains, scales, uniform = ones, ones.clone(), ones == 0  # each [H]
+    swapped, at_mean = uniform.clone(), uniform.clone()
     for edit in edits:
         heads = slice(None) if edit.index is None else edit.index
         if edit.verb in ("off", "scale"):
-            factors[heads] *= edit.value or 0.0
+            gains[heads] *= edit.value or 0.0
         elif edit.verb == "uniform":
             uniform[heads] = True
         elif edit.verb == "no scaling":
-            wide[heads] = math.sqrt(block.d_k)
+            scales[heads] = math.sqrt(block.d_k)
         elif edit.verb == "swap qk":
             swapped[heads] = True
         elif edit.verb == "mean":
-            is_held[heads] = True
+            at_mean[heads] = True
     if swapped.any():
         rows = swapped.repeat_interleave(block.d_k)
         pairs = [("weight", rows[:, None])] + [("bias", rows)] * (block.w_q.bias is not None)
-        for name, where in pairs:
+        for name, swap in pairs:
             a, b = getattr(block.w_q, name).detach(), getattr(block.w_k, name).detach()
-            setattr(block.w_q, name, nn.Parameter(torch.where(where, b, a), requires_grad=False))
-            setattr(block.w_k, name, nn.Parameter(torch.where(where, a, b), requires_grad=False))
-    wide[uniform] = 0
-    _scale(block.w_q, wide.repeat_interleave(block.d_k))
-    _scale(block.w_v, factors.repeat_interleave(block.d_v))
+            setattr(block.w_q, name, nn.Parameter(torch.where(swap, b, a), requires_grad=False))
+            setattr(block.w_k, name, nn.Parameter(torch.where(swap, a, b), requires_grad=False))
+    scales[uniform] = 0
+    _scale(block.w_q, scales.repeat_interleave(block.d_k))
+    _scale(block.w_v, gains.repeat_interleave(block.d_v))
     cuts = tuple(edit for edit in edits if edit.verb == "cut")
     relative = bool(uniform.any()) and model.distances(kind, 1, 1) is not None
-    if not (cuts or is_held.any() or relative or isinstance(block, EditedAttention)):
+    if not (cuts or at_mean.any() or relative or isinstance(block, EditedAttention)):
         return
     new = _replace(model, block, EditedAttention)
-    new.cuts = (*new.cuts, *cuts)  # with those of an earlier edit of this model
-    even = (~uniform).float()[:, None, None]
-    new.even = even if new.even is None else even * new.even
-    if new.held is not None:
-        new.held = new.held * factors[:, None]
-    if is_held.any():
+    new.cuts = (*new.cuts, *cuts)  # an edited model keeps its earlier cuts
+    new.distance_gains = new.distance_gains * (~uniform).float()[:, None, None]
+    if new.means is not None:
+        new.means = new.means * gains[:, None]
+    if at_mean.any():
         if means is None or (kind, layer) not in means:
             raise InputError(
                 f"edit “{next(e for e in edits if e.verb == 'mean')}”: the model's means are not "
                 "known; give `means`, from `head_means`"
             )
-        held = means[kind, layer].to(new.w_v.weight) * factors[:, None]
-        if new.held is not None and new.is_held is not None:
-            held = torch.where(new.is_held[:, None], new.held, held)
-            is_held = is_held | new.is_held
-        new.held, new.is_held = held, is_held
+        outputs = means[kind, layer].to(new.w_v.weight) * gains[:, None]
+        if new.means is not None and new.at_mean is not None:
+            outputs = torch.where(new.at_mean[:, None], new.means, outputs)
+            at_mean = at_mean | new.at_mean
+        new.means, new.at_mean = outputs, at_mean
 
 
 def _replace(parent: nn.Module, old: nn.Module, kind: type[M]) -> M:
@@ -268,11 +267,11 @@ def _edit_layer(layer: nn.Module, edit: Edit) -> None:
         _scale(feed.w_2, feed.w_2.weight.new_zeros(len(feed.w_2.weight)))
     elif edit.verb == "neuron":
         assert edit.index is not None and edit.value is not None
-        held = _replace(layer, feed, HeldNeurons)
-        held.neurons = {**held.neurons, edit.index: edit.value}
+        fixed = _replace(layer, feed, FixedNeurons)
+        fixed.neurons = {**fixed.neurons, edit.index: edit.value}
     elif edit.verb == "no mask":
         block: MultiHeadAttention = layer.self_attention  # type: ignore[assignment]
-        _replace(layer, block, EditedAttention).blind = False
+        _replace(layer, block, EditedAttention).masked = False
 
 
 def _without_positions(model: Transformer, stack: str) -> None:
@@ -315,7 +314,7 @@ class _Sums(Hooks):
 def head_means(
     model: Transformer,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    progress: Report | None = None,
+    progress: Report = no_report,
 ) -> Means:
     """Return the mean outputs of heads over all positions of sentences and their translations.
 
@@ -334,6 +333,5 @@ def head_means(
         for done, (src, tgt_in) in enumerate(pairs, 1):
             encoded = model.encode(torch.tensor([list(src)], device=device), hooks=sums)
             model.decode(torch.tensor([list(tgt_in)], device=device), encoded, hooks=sums)
-            if progress is not None:
-                progress(done, len(pairs))
+            progress(done, len(pairs))
     return {place: (sums.sums[place] / sums.counts[place]).float() for place in sums.sums}

@@ -1,4 +1,4 @@
-"""Train and score the runs of table 3, each in a folder from which it can be resumed."""
+"""Train and score the runs of table 3; each has a folder and can be resumed."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _PRECISIONS = ("float32", "bfloat16")
 
 
 def precision(device: str, start: Mapping[str, Mapping[str, Any]] = BASE) -> str:
-    """Return the precision in which runs are trained on this machine."""
-    asked = start["training"].get("precision", "auto")
-    return _PRECISIONS[wants_bfloat16(asked, resolve_device(device).type)]
+    """Return the training precision on this machine."""
+    setting = start["training"].get("precision", "auto")
+    return _PRECISIONS[wants_bfloat16(setting, resolve_device(device).type)]
 
 
 def make(
@@ -104,7 +104,7 @@ def make(
 
 
 def gather(out: Path, table: Path) -> Results:
-    """Write the finished runs under `out` to `table`, beside the runs already in it."""
+    """Add the finished runs under `out` to `table`."""
     before = Results.from_json(table.read_text("utf-8")).runs if table.exists() else ()
     results = Results.of([*before, *finished(out)])
     write_atomic(table, results.to_json().encode())
@@ -114,6 +114,6 @@ def gather(out: Path, table: Path) -> Results:
 def missing(
     results: Results, rows: Sequence[Variation], seeds: Sequence[int], precision: str
 ) -> list[tuple[Variation, int]]:
-    """Return the runs missing in a precision, row by row."""
+    """Return the runs missing at a precision, row by row."""
     done = {(run.row, run.seed) for run in results.runs if run.precision == precision}
     return [(row, seed) for row in rows for seed in seeds if (row.name, seed) not in done]

@@ -1,4 +1,4 @@
-"""Table 3 from our runs: means, spread over seeds, and directions beside the paper's."""
+"""Table 3 from this project's runs: means, spread over seeds, and the paper's directions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _UNIT = {"nll": math.log(4.92 / 4.91), "bleu": 0.1}
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure of one row; what is ours is NaN if the row was not run."""
+    """A measure of one row; this project's values are NaN if the row was not run."""
 
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
-    difference: float  # of the mean from base's mean
+    difference: float  # mean minus the base row's mean
     #: half the width of its 95% interval over seeds, by Welch's t; NaN if no row has two runs
     reach: float
     theirs: float  # the paper's difference from its base
@@ -47,70 +47,72 @@ class Line:
     """A row of the table."""
 
     variation: Variation
-    seeds: tuple[int, ...]  # of its runs
-    parameters: int | None  # of each; None if not run
+    seeds: tuple[int, ...]  # one per run
+    parameters: int | None  # per run; None if not run
     figures: Mapping[str, Figure]  # "nll" in nats per piece and "bleu", cased
 
     def cells(self, measure: str) -> list[str]:
-        """Return texts: parameters, runs, ours, the paper's, the verdict with both differences."""
-        found, published, n = self.figures[measure], self.variation.published, len(self.seeds)
+        """Return the cells: parameters, runs, our value, the paper's, and the verdict."""
+        figure, published, n = self.figures[measure], self.variation.published, len(self.seeds)
         if measure == "nll":
-            ours, theirs, digits = f"{math.exp(found.mean):.2f}", f"{published.perplexity:.2f}", 3
+            ours, theirs, digits = f"{math.exp(figure.mean):.2f}", f"{published.perplexity:.2f}", 3
         else:
-            spread = f" ± {found.spread:.1f}" if n > 1 else ""
-            ours, theirs, digits = f"{found.mean:.1f}{spread}", f"{published.bleu:.1f}", 1
+            spread = f" ± {figure.spread:.1f}" if n > 1 else ""
+            ours, theirs, digits = f"{figure.mean:.1f}{spread}", f"{published.bleu:.1f}", 1
         here, there = (
-            f"{round(each, digits) + 0.0:+.{digits}f}".replace("-", "−")
-            for each in (found.difference, found.theirs)
+            f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+            for value in (figure.difference, figure.theirs)
         )
-        said = f"{found.verdict}: {here} here, {there} there" if n else found.verdict
+        verdict = f"{figure.verdict}: {here} here, {there} there" if n else figure.verdict
         if self.variation.group == "base":
-            said = ""
+            verdict = ""
         parameters = f"{self.parameters / 1e6:.2f}M" if self.parameters else "–"
-        return [parameters, str(n), ours if n else "–", theirs, said]
+        return [parameters, str(n), ours if n else "–", theirs, verdict]
 
 
 def table(results: Results) -> list[Line]:
-    """Return one line for every row of table 3, whether run or not, from the comparable runs."""
+    """Return one line per row of table 3 from the comparable runs, also for missing rows."""
     results = results.comparable
-    runs = [results.row(each.name) for each in VARIATIONS]
-    found = {measure: _figures(results, measure) for measure in _UNIT}
-    compared = [(measure, i) for measure in found for i in range(1, len(runs)) if runs[i]]
-    chances = holm(np.array([found[measure][i].chance for measure, i in compared]))
+    runs = [results.row(variation.name) for variation in VARIATIONS]
+    figures = {measure: _figures(results, measure) for measure in _UNIT}
+    compared = [(measure, i) for measure in figures for i in range(1, len(runs)) if runs[i]]
+    chances = holm(np.array([figures[measure][i].chance for measure, i in compared]))
     for (measure, i), chance in zip(compared, chances, strict=True):
-        figure = replace(found[measure][i], chance=float(chance))
-        found[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
+        figure = replace(figures[measure][i], chance=float(chance))
+        figures[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
     lines = []
-    for i, (each, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
+    for i, (variation, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
         seeds, parameters = tuple(run.seed for run in row), row[0].parameters if row else None
-        lines.append(Line(each, seeds, parameters, {name: found[name][i] for name in found}))
+        lines.append(
+            Line(variation, seeds, parameters, {name: figures[name][i] for name in figures})
+        )
     return lines
 
 
 def caveats(results: Results, lines: Sequence[Line]) -> str:
-    """Return what the verdicts allow for and leave out, in sentences."""
-    n, every = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), len(results.runs)
-    left = every - len(results.comparable.runs)
-    said = (
+    """Return sentences on the limits of the verdicts."""
+    n, n_runs = len(_UNIT) * sum(bool(line.seeds) for line in lines[1:]), len(results.runs)
+    left = n_runs - len(results.comparable.runs)
+    text = (
         f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
         f"BLEU, at {LEVEL:.0%}. Significant means over seeds only: other text, another base model "
         "or longer training may differ."
     )
     shift = [hardware_effect(results.comparable, measure)[0] for measure in _UNIT]
     if any(shift):
-        said += (
+        text += (
             f" The mean effect of a GPU is taken out: {shift[0]:+.4f} nats, {shift[1]:+.2f} BLEU."
         )
     others = "Left out, in another precision or cut into other tokens:"
-    return f"{said} {others} {left} of {every} runs." if left else said
+    return f"{text} {others} {left} of {n_runs} runs." if left else text
 
 
 def hardware_effect(results: Results, measure: str) -> tuple[float, float]:
-    """Return what a GPU changes in a measure, as a covariate beside the rows, and its error.
+    """Return the mean effect of a GPU on a measure, fitted beside the rows, and its standard error.
 
-    Returns: the effect, and its standard error; 0 and 0 if each row ran on one kind of hardware.
+    Both are 0 if each row ran on one kind of hardware.
     """
-    rows = [row for each in VARIATIONS if (row := results.row(each.name))]
+    rows = [row for variation in VARIATIONS if (row := results.row(variation.name))]
     values = np.array([getattr(run, measure) - _mean([getattr(other, measure) for other in row])
                        for row in rows for run in row])  # fmt: skip
     gpus = np.array([_on_gpu(run) - _mean(list(map(_on_gpu, row))) for row in rows for run in row])
@@ -128,12 +130,12 @@ def _on_gpu(run: Run) -> float:
 
 
 def _figures(results: Results, measure: str) -> list[Figure]:
-    """Return the figures of all rows, their chances not yet corrected, and no verdicts.
+    """Return the figures of all rows with uncorrected chances and without verdicts.
 
-    Means are those of the base row's hardware. Differences are tested by Welch's t; a row with one
+    Means hold for the hardware of the base row. Differences are tested by Welch's t; a row with one
     run has the variance of all rows.
     """
-    runs = [results.row(each.name) for each in VARIATIONS]
+    runs = [results.row(variation.name) for variation in VARIATIONS]
     effect, error_of_effect = hardware_effect(results, measure)
     gpus = [_mean([_on_gpu(run) for run in row]) for row in runs]
     rows = [
@@ -180,7 +182,7 @@ def _welch(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def outside(t: float, freedom: float) -> float:
     """Return the probability that Student's distribution lies beyond t in either direction.
 
-    NaN without a degree of freedom.
+    NaN for less than one degree of freedom.
     """
     if freedom < 1:
         return math.nan
@@ -189,7 +191,7 @@ def outside(t: float, freedom: float) -> float:
 
 @cache
 def student(freedom: float) -> float:
-    """Return the t beyond which `outside` is 5%; NaN without a degree of freedom."""
+    """Return the t at which `outside` is 5%, or NaN for 0 degrees of freedom."""
     low, high = 0.0, 100.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -197,12 +199,12 @@ def student(freedom: float) -> float:
     return low if freedom else math.nan
 
 
-def _verdict(found: Figure, unit: float) -> Verdict:
-    if not found.chance <= LEVEL:  # NaN too
+def _verdict(figure: Figure, unit: float) -> Verdict:
+    if not figure.chance <= LEVEL:  # NaN too
         return "too close to tell"
-    if abs(found.theirs) <= unit * (1 + 1e-9):
+    if abs(figure.theirs) <= unit * (1 + 1e-9):
         return "no direction in the paper"
-    same = (found.difference > 0) == (found.theirs > 0)
+    same = (figure.difference > 0) == (figure.theirs > 0)
     return "same direction, significant" if same else "other direction"
 
 

@@ -86,14 +86,14 @@ class Run:
     """One trained model and its results on Multi30k's validation text."""
 
     row: str  # name of the variation
-    seed: int  # of the run
+    seed: int  # random seed
     nll: float  # negative log-likelihood in nats per piece, without smoothing
     bleu: float  # cased sacreBLEU with beam 4 and alpha 0.6 (section 6.1)
     parameters: int  # trained numbers
-    pieces: int  # in the vocabulary
-    updates: int  # of Adam
+    pieces: int  # vocabulary size
+    updates: int  # Adam updates
     target_tokens: int  # seen
-    hours: float  # of training
+    hours: float  # training time
     #: hardware, torch: what it ran on
     hardware: str
     torch: str
@@ -117,7 +117,7 @@ class Run:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
-        """Read what `asdict` wrote. Raises `InputError` for anything else."""
+        """Read the output of `asdict`. Raises `InputError` if it is invalid."""
         try:
             run = cls(**values)
             if run.row not in _BY_NAME:
@@ -139,7 +139,7 @@ class Results:
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Results:
-        """Put runs in order; of two with one row, seed and conditions the last counts."""
+        """Sort runs; a later run replaces one with the same row, seed and conditions."""
         by_key = {(run.row, run.seed, run.conditions): run for run in runs}
         order = list(_BY_NAME)
         keys = sorted(by_key, key=lambda key: (order.index(key[0]), *key[1:]))
@@ -151,7 +151,7 @@ class Results:
 
     @property
     def comparable(self) -> Results:
-        """Runs in the same known conditions: of those with a base run, the ones with most runs."""
+        """The largest set of runs that share known conditions and include a base run."""
         base = {run.conditions for run in self.row("base")}
         known = [run.conditions for run in self.runs if run.precision != "auto"]
         chosen = max(
@@ -162,13 +162,13 @@ class Results:
         return Results(tuple(run for run in self.runs if run.conditions == chosen))
 
     def to_json(self) -> str:
-        """Write the file's text, one line a run."""
+        """Return the file's text, one line per run."""
         lines = ",\n  ".join(json.dumps(asdict(run)) for run in self.runs)
         return f'{{\n "format": {FORMAT},\n "runs": [\n  {lines}\n ]\n}}\n'
 
     @classmethod
     def from_json(cls, text: str) -> Results:
-        """Read what `to_json` wrote. Raises `InputError` for anything else."""
+        """Read the output of `to_json`. Raises `InputError` if it is invalid."""
         try:
             values = json.loads(text)
             if values["format"] != FORMAT:

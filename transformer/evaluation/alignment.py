@@ -1,13 +1,12 @@
-"""Word alignment error of each head, against links drawn by people.
+"""Word alignment error of each head, against manual links.
 
-The gold links are those of RWTH Aachen for German and English sentences of the European
-Parliament, tokenised. A model follows the given translation, so that each of its heads gives one
-map a sentence.
+RWTH Aachen published the gold links for tokenised German and English sentences of the European
+Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
-from transformer.types import Floats, literals
+from transformer.types import Floats, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
@@ -89,7 +88,7 @@ def _links(line: str, *, swap: bool, where: Path) -> Gold:
 def word_maps(trace: Trace, row: Row) -> Floats:
     """Return the weights of every head of a translation over words, [L, H, targets, sources].
 
-    Of a translator of one stack, the part of its map that lies on the source.
+    For a one-stack translator, the source columns of its map.
     """
     if trace.cross.size:
         weights, sources, targets = trace.cross, trace.src_tokens, trace.tgt_tokens
@@ -109,57 +108,56 @@ def word_maps(trace: Trace, row: Row) -> Floats:
 def head_errors(
     model: Translator | StackModel,
     aligned: Aligned,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report = no_report,
 ) -> dict[str, Any]:
     """Return the alignment error rate of every head, as in metrics.json.
 
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    found: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
+    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
     for count, (source, target) in enumerate(aligned.pairs, 1):
         trace = model.trace(source, target)
-        for row, every in found.items():
+        for row, sentences in by_row.items():
             maps = word_maps(trace, row)
-            every.append([[links(head) for head in layer] for layer in maps])
-        if progress is not None:
-            progress(count, len(aligned.pairs))
+            sentences.append([[links(head) for head in layer] for layer in maps])
+        progress(count, len(aligned.pairs))
     table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, every in found.items():
+    for row, sentences in by_row.items():
         table[row] = [
             [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
-            for layer in zip(*every, strict=True)
+            for layer in zip(*sentences, strict=True)
         ]
     return table
 
 
 def diagonal_error(aligned: Aligned) -> dict[str, Any]:
-    """Return "error" of a guess along the diagonal, and its 95% "interval" (bootstrap)."""
+    """Return the "error" of a diagonal guess and its 95% bootstrap "interval"."""
     guesses = [
         diagonal(len(target.split()), len(source.split())) for source, target in aligned.pairs
     ]
     counts, n = alignment_counts(guesses, aligned.gold), len(guesses)
-    right, every = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
-    interval = np.quantile(1 - right / every, [0.025, 0.975]).round(4).tolist()
+    right, total = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
+    interval = np.quantile(1 - right / total, [0.025, 0.975]).round(4).tolist()
     return {"error": round(alignment_error(guesses, aligned.gold), 4), "interval": interval}
 
 
 def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:
     """Compare the smallest error of `head_errors`, in either row, with the guess.
 
-    Returns: layer and head from 0, and a sentence, which says that the head aligns words only if
-        its error lies below the guess's interval.
-    Raises: as indexing does for another table.
+    Returns: layer and head from 0, and a sentence. A head aligns words if its error lies below the
+        interval of the guess.
+    Raises: errors of indexing, for an invalid table.
     """
     rows = {"reading": "reads", "predicting": "predicts"}
     errors = np.array([table[row] for row in rows], np.float64)
     row, layer, head = (int(place) for place in np.unravel_index(errors.argmin(), errors.shape))
     error, guess, (low, high) = errors.min(), *(table["diagonal"][n] for n in ("error", "interval"))
     name = f"layer {layer + 1}, head {head + 1}"
-    said = f"No head aligns words better than a guess: {name} comes nearest; its links"
+    text = f"No head aligns words better than a guess: {name} comes nearest; its links"
     if error < low:
-        said = f"{name.capitalize()} aligns words: its links"
-    said += f" agree by {1 - error:.1%} with those that people drew, in the row that "
-    said += f"{[*rows.values()][row]} a word. A guess along the diagonal agrees by {1 - guess:.1%} "
-    said += f"(95% interval {1 - high:.1%} to {1 - low:.1%})"
-    return layer, head, said
+        text = f"{name.capitalize()} aligns words: its links"
+    text += f" agree by {1 - error:.1%} with those that people drew, in the row that "
+    text += f"{[*rows.values()][row]} a word. A guess along the diagonal agrees by {1 - guess:.1%} "
+    text += f"(95% interval {1 - high:.1%} to {1 - low:.1%})"
+    return layer, head, text

@@ -69,11 +69,11 @@ def card(
         departures = f" Unlike the paper's: {', '.join(parts)}." if parts else ""
     pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
-    every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
-    days, models = (sorted({stamp[key] for stamp in every}) for key in ("date", "model"))
-    said = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
-    said += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
-    measured = ["", f"{said}each figure."] if every else []
+    figures = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
+    days, models = (sorted({stamp[key] for stamp in figures}) for key in ("date", "model"))
+    origin = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
+    origin += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
+    measured = ["", f"{origin}each figure."] if figures else []
     return "\n".join([
         f"# {name}",
         "",
@@ -113,7 +113,7 @@ def card(
 
 
 def meanings(metrics: Mapping[str, Any]) -> list[str]:
-    """Return what each kind of a model's figures means, in a sentence each."""
+    """Return one sentence on each kind of figure that a model has."""
     kinds = (
         "letters" if record.name == "reverse_test" else record.kind for record in records(metrics)
     )
@@ -121,7 +121,7 @@ def meanings(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _extra(path: str) -> str:
-    """Return the line of a corpus only for training; named ones lie in folders of their names."""
+    """Return the line of a training-only corpus; its folder may name a known corpus."""
     known = _WORDS["sources"].get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
@@ -167,7 +167,7 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _near(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say how many typed sentences the training text nearly has, and count the others."""
+    """Return lines on typed sentences that are almost in the training text, and on the others."""
     others = [verdict for verdict in verdicts if not verdict.near]
     if len(others) == len(verdicts):
         return []
@@ -180,7 +180,7 @@ def _near(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def part_line(trained: Mapping[str, Any]) -> str:
-    """Describe a training run, or one stage of several."""
+    """Return the line of a training run, or of one of its stages."""
     settings = trained["recipe"]["training"]
     init, epochs = settings["init"], trained["epochs"]
     length = {0: "less than an epoch", 1: "1 epoch"}.get(epochs, f"{epochs} epochs")
@@ -197,8 +197,8 @@ def _weights(metrics: Mapping[str, Any]) -> str:
     count, share = chosen["averaged_epochs"], chosen.get("mixed_share", 0.0)
     epochs = "the last epoch's" if count == 1 else f"the average of the last {count} epochs"
     if share:
-        given = metrics.get("share_given")
-        what = "number of epochs was" if given else "number of epochs and the share were"
+        fixed = metrics.get("share_given")
+        what = "number of epochs was" if fixed else "number of epochs and the share were"
         return (
             f"{100 * (1 - share):.0f}% {epochs}, {100 * share:.0f}% those of "
             f"`{metrics['mixed_with']}`; the {what} chosen on the validation text"
@@ -291,12 +291,12 @@ def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
-    found = metrics[PARSING]
-    rows = [(OWN, found), *metrics[BASELINES].items()]
+    scores = metrics[PARSING]
+    rows = [(OWN, scores), *metrics[BASELINES].items()]
     keys = ("f1", "precision", "recall", "exact", "tags", "repaired")
     extra_length = metrics[DEFAULT_DECODING]["extra_length"]
     return [
-        f"GUM dev, {found['sentences']:.0f} sentences; labelled brackets by EVALB's rules, "
+        f"GUM dev, {scores['sentences']:.0f} sentences; labelled brackets by EVALB's rules, "
         f"at most the source length + {extra_length} symbols "
         "(`python -m transformer parse --gold`). Repaired: output that was "
         "not the sequence of a tree over all the words.",

@@ -32,7 +32,7 @@ from transformer.errors import InputError
 from transformer.evaluation.complexity_records import Cell, Measurement, Provenance
 from transformer.hooks import Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
-from transformer.types import Report, literals
+from transformer.types import Report, literals, no_report
 from transformer.worker.limits import processors
 
 #: Width of a head, as in the paper's base model.
@@ -83,7 +83,7 @@ def _recorded(layer: MultiHeadAttention, x: Tensor) -> Tensor:
 
 
 def _bare(layer: MultiHeadAttention, x: Tensor) -> Tensor:
-    """Queries, keys and values are the input itself: no projections, as table 1 counts."""
+    """Self-attention without projections, as in the counts of table 1."""
     heads = layer._split(x, layer.d_k)
     return attend(heads, heads, heads).transpose(1, 2).flatten(2)
 
@@ -145,13 +145,13 @@ class Plan:
     #: lengths, widths: every n and d
     lengths: tuple[int, ...] = tuple(2**power for power in range(5, 13))
     widths: tuple[int, ...] = (128, 256, 512)
-    kernel: int = 3  # of the convolution, odd
-    window: int = 32  # of restricted self-attention, even
+    kernel: int = 3  # convolution width, odd
+    window: int = 32  # neighbours in restricted self-attention, even
     device: str = "cpu"  # "auto", "cpu" or "cuda"
-    threads: int = 1  # of PyTorch
+    threads: int = 1  # PyTorch threads
     seconds: float = 100.0  # target; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`
     held: int = 2**30  # limit in bytes for the tensors of one layer; larger cells are skipped
-    command: str = "python -m transformer complexity"  # for the record, repeats it
+    command: str = "python -m transformer complexity"  # repeats the measurement
 
     def __post_init__(self) -> None:
         for name, values, most in (
@@ -204,7 +204,7 @@ class _Timed:
         return (time.perf_counter() - begun) / self.repeats
 
 
-def measure(plan: Plan, report: Report = lambda done, total: None) -> Measurement:
+def measure(plan: Plan, report: Report = no_report) -> Measurement:
     """Measure every cell of a plan.
 
     Rounds are interleaved: each times every cell once, in a fresh order, so that a machine
@@ -222,13 +222,13 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
             load = _time(list(timed.values()), plan.seconds, report)
     finally:
         torch.set_num_threads(before)
-    made = Provenance(
+    provenance = Provenance(
         plan.command, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
         processors(), plan.threads, torch.__version__, load, plan.held,
     )  # fmt: skip
     return Measurement(
-        made, plan.lengths, plan.widths, plan.kernel, plan.window,
+        provenance, plan.lengths, plan.widths, plan.kernel, plan.window,
         tuple(
             Cell(*cell, held[cell], tuple(timed[cell].seconds) if cell in timed else ())
             for cell in _cells(plan)
@@ -271,7 +271,7 @@ def _prepare(
 
 
 def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
-    """Time all layers in rounds. Returns: processors taken by other work."""
+    """Time all layers in rounds and return the number of processors that other work took."""
     order, begun, clocks = random.Random(0), time.perf_counter(), _clocks()
     rounds, n = MOST_ROUNDS, len(timed)
     for done in range(MOST_ROUNDS):
@@ -306,13 +306,13 @@ def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
     """Return the name of this machine's processor."""
     with contextlib.suppress(OSError):
         text = file.read_text("utf-8", "replace")
-        if found := re.search(r"^model name\s*: *(\S.*?)\s*$", text, re.MULTILINE):
-            return found[1]
+        if match := re.search(r"^model name\s*: *(\S.*?)\s*$", text, re.MULTILINE):
+            return match[1]
     return platform.processor() or platform.machine()
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts storages of the results of every operation until they are freed."""
+    """Counts the bytes of results from their operation until they are freed."""
 
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -363,7 +363,7 @@ def held_bytes(layer: nn.Module, x: Tensor) -> int:
 
 @literals
 def expected_bytes(kind: LayerKind, n: int, d: int) -> int:
-    """Return an upper estimate of `held_bytes`, made before anything is allocated."""
+    """Return an upper bound of `held_bytes` without allocating anything."""
     vectors = 16 * 4 * n * d
     maps = 2 * max(1, d // D_K) * n**2 * 4 if kind == "explicit" else 0
     return vectors + maps

@@ -11,7 +11,7 @@ import torch
 
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.types import Reals, Report
+from transformer.types import Reals, Report, no_report
 
 #: Bytes of a weight, a float32.
 WEIGHT_BYTES = 4
@@ -30,7 +30,7 @@ def time_maps(
     model: Transformer,
     lengths: Sequence[int],
     rounds: int = 3,
-    report: Report = lambda done, total: None,
+    report: Report = no_report,
 ) -> tuple[Reals, Reals]:
     """Time reading n random source and n target tokens, with all maps recorded and with none.
 
@@ -40,7 +40,7 @@ def time_maps(
     most = model.config.vocab_size
     device = next(model.parameters()).device
     texts = [torch.randint(4, most, (1, n), generator=draw).to(device) for n in lengths]
-    found = np.zeros((2, len(lengths), rounds))
+    seconds = np.zeros((2, len(lengths), rounds))
     for done, (turn, index, bare) in enumerate(
         product(range(rounds + 1), range(len(lengths)), (0, 1))
     ):
@@ -51,7 +51,7 @@ def time_maps(
             encoded = model.encode(text, need_weights=maps)
             decoded = model.decode(text, encoded, need_weights=maps)
             float(decoded.hidden.sum())  # waits for a GPU
-        seconds = time.perf_counter() - begun
+        elapsed = time.perf_counter() - begun
         if turn:  # the first turn warms up
-            found[bare, index, turn - 1] = seconds
-    return found[0], found[1]
+            seconds[bare, index, turn - 1] = elapsed
+    return seconds[0], seconds[1]

@@ -36,18 +36,17 @@ MOST_LOAD = 0.1
 
 @dataclass(frozen=True)
 class Provenance:
-    """Provenance of a measurement."""
+    """Machine, software and time of a measurement."""
 
-    command: str  # that repeats it
-    date: str  # of its end, UTC, ISO 8601
-    processor: str  # name of what ran the layers
-    cores: int  # that the process could use
-    threads: int  # of PyTorch
-    torch: str  # its version
-    #: processors that other work took meanwhile; in the file of 23 November 2026, the system's
-    #: load average before it
+    command: str  # repeats the measurement
+    date: str  # end of the measurement, UTC, ISO 8601
+    processor: str  # name of the CPU or GPU
+    cores: int  # available to the process
+    threads: int  # PyTorch threads
+    torch: str  # PyTorch version
+    #: processors taken by other work; in the file of 23 November 2026, the load average before it
     load: float
-    held: int  # in bytes, the limit for one layer
+    held: int  # memory limit of one layer in bytes
 
     @property
     def said(self) -> str:
@@ -64,14 +63,14 @@ class Cell:
     kind: LayerKind
     n: int
     d: int
-    bytes: int  # held by tensors at once during the forward pass, beside weights and input
-    #: of one forward pass, by round; empty if the layer would have held too much
+    bytes: int  # peak bytes of tensors in the forward pass, without weights and input
+    #: seconds of one forward pass by round; empty if the layer exceeds the memory limit
     seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """All cells, and their provenance."""
+    """All measured layers and their provenance."""
 
     made: Provenance
     #: lengths, widths: every n and d, rising
@@ -100,7 +99,7 @@ class Measurement:
 
     @property
     def refusal(self) -> str | None:
-        """Reason not to store this, in one line, or None."""
+        """Reason why the measurement is not stored, in one line, or None."""
         load, cores, most = self.made.load, self.made.cores, MOST_LOAD * self.made.cores
         if load <= most:
             return None
@@ -112,14 +111,14 @@ class Measurement:
         return max(len(cell.seconds) for cell in self.cells)
 
     def to_json(self) -> str:
-        """Write the file's text, one line a cell."""
+        """Return the file's text, one line per cell."""
         head = {"format": FORMAT, **{k: v for k, v in asdict(self).items() if k != "cells"}}
         lines = ",\n  ".join(json.dumps(asdict(cell)) for cell in self.cells)
         return json.dumps(head, indent=1)[:-2] + f',\n "cells": [\n  {lines}\n ]\n}}\n'
 
     @classmethod
     def from_json(cls, text: str) -> Measurement:
-        """Read what `to_json` wrote. Raises `InputError` for anything else."""
+        """Read the output of `to_json`. Raises `InputError` if it is invalid."""
         try:
             values: dict[str, Any] = json.loads(text)
             if values.pop("format") != FORMAT:
@@ -163,34 +162,36 @@ _LARGEST = 4
 
 @dataclass(frozen=True)
 class Row:
-    """Exponents of one kind of layer; None where fewer than two sizes were measured."""
+    """Exponents of one kind of layer; None for fewer than two sizes."""
 
     kind: LayerKind
-    lengths: tuple[int, ...]  # over which exponents in n are fitted
-    widths: tuple[int, ...]  # and those in d, at the measurement's largest length
-    in_n: Estimate | None  # of time, at one width
-    in_d: Estimate | None  # of time
-    expected: float | None  # of the multiply-adds counted, in n
-    memory: float | None  # of the bytes held, in n
+    lengths: tuple[int, ...]  # fitted lengths n
+    widths: tuple[int, ...]  # fitted widths d, at the largest length
+    in_n: Estimate | None  # exponent of time in n, at one width
+    in_d: Estimate | None  # exponent of time in d
+    expected: float | None  # exponent of counted multiply-adds in n
+    memory: float | None  # exponent of peak bytes in n
 
 
-def exponents(made: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
-    """Return the exponents of every kind at width d, over its largest or the given lengths."""
-    return [_row(made, kind, d, lengths or made.lengths[-_LARGEST:]) for kind in LAYER_COSTS]
+def exponents(timings: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
+    """Return the exponents of all kinds at width d, over `lengths` or the largest lengths."""
+    largest = lengths or timings.lengths[-_LARGEST:]
+    return [_row(timings, kind, d, largest) for kind in LAYER_COSTS]
 
 
-def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
-    n, seconds = made.times(kind, d)
+def _row(timings: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
+    n, seconds = timings.times(kind, d)
     chosen = np.isin(n, lengths)
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
-    timed = [cell for d in made.widths if (cell := made.cell(kind, made.lengths[-1], d)).seconds]
+    cells = [timings.cell(kind, timings.lengths[-1], d) for d in timings.widths]
+    timed = [cell for cell in cells if cell.seconds]
     widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
     in_d = fit_exponent(widths, across) if len(widths) > 1 else None
     sizes = tuple(map(int, n)), tuple(cell.d for cell in timed)
     if len(n) < 2:
         return Row(kind, *sizes, None, in_d, None, None)
-    counts = [float(counted(kind, made.shape(int(length), d))) for length in n]
-    held = [float(made.cell(kind, int(length), d).bytes) for length in n]
+    counts = [float(counted(kind, timings.shape(int(length), d))) for length in n]
+    held = [float(timings.cell(kind, int(length), d).bytes) for length in n]
     expected, memory = (
         fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
     )
@@ -198,12 +199,12 @@ def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> 
 
 
 @literals
-def crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
-    """Return by width d the length from which `first` is slower than `second`, see `crossing`."""
-    found = {}
-    for d in made.widths:
-        (n, a), (m, b) = made.times(first, d), made.times(second, d)
+def crossings(timings: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+    """Return the length at which `first` becomes slower than `second`, by width d."""
+    by_width = {}
+    for d in timings.widths:
+        (n, a), (m, b) = timings.times(first, d), timings.times(second, d)
         both = np.intersect1d(n, m)
         if len(both) > 1:
-            found[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
-    return found
+            by_width[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
+    return by_width

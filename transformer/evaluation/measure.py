@@ -1,19 +1,18 @@
-"""Measure a model by its kind, as metrics.json keeps it, each measurement with its stamp.
+"""Measurements of a model by its kind, with their stamps, for metrics.json.
 
 See `transformer.evaluation.records` for stamps.
 
 default_decoding    decoding of `Translator`, the command line and the app
 tests               scores of each test set with the default decoding
 decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
-other_decodings     scores with the best setting on val and with the paper's, unless they are
-the default
+other_decodings     scores with the best setting on val and with the paper's, if not the default
 training_text       kind and length of the text trained on, see `TrainingText`
 typed               verdicts on the typed sentences, for translators of everyday sentences
 predictions         of models that continue or fill in: perplexity, the exponential of the mean
 negative log-likelihood of the next token or of hidden ones, and the share whose most probable
 token is right; perplexities of models with different pieces do not compare
 parsing             scores of a parser on GUM dev
-parsing_baselines   those of other parsers and settings
+parsing_baselines   scores of other parsers and settings
 """
 
 from __future__ import annotations
@@ -139,11 +138,11 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
         raise ConfigError(f"{checkpoint}: {', '.join(sorted(stale))} of other weights; measure all")
     metrics = {key: value for key, value in metrics.items() if key not in stale}
     held_out = None if how.keep_scores else held_out_text(recipe, how.data)
-    found = load_any(checkpoint, recipe)
-    metrics = measured(found, recipe, held_out, metrics, how)
+    loaded = load_any(checkpoint, recipe)
+    metrics = measured(loaded, recipe, held_out, metrics, how)
     if notes is not None:
         metrics["notes"] = list(notes)
-    text = card(checkpoint.absolute().name, found.model.config, recipe, metrics)
+    text = card(checkpoint.absolute().name, loaded.model.config, recipe, metrics)
     with replaced_folder(checkpoint) as new:  # both or neither
         figures = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
         write_atomic(new / METRICS, figures.encode())
@@ -157,14 +156,14 @@ def load_any(folder: Path, recipe: Recipe) -> Checkpoint | StackCheckpoint:
 
 
 def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
-    """Read the validation and test text; None for a parser. Raises `DataError`."""
+    """Return validation and test text, or None for a parser. Raises `DataError`."""
     if model_kind(recipe) == "parser":
         return None
     return text_of(recipe, load_held_out(recipe.data, data))
 
 
 def measured(
-    found: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
+    loaded: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
     metrics: Mapping[str, Any], how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
@@ -175,42 +174,42 @@ def measured(
     """
     match model_kind(recipe):
         case "parser":
-            assert isinstance(found, Checkpoint)
-            return {**metrics, **parser_scores(found, how)}
+            assert isinstance(loaded, Checkpoint)
+            return {**metrics, **parser_scores(loaded, how)}
         case "continue" | "fill":
-            assert isinstance(found.model, OneStack)
+            assert isinstance(loaded.model, OneStack)
             if held_out is None:
                 return dict(metrics)
-            every = {"val": held_out.val, **held_out.tests}
+            texts = {"val": held_out.val, **held_out.tests}
             if has_languages(recipe.data.src, recipe.data.tgt):
                 sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-                every["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
-            setting = task_of(recipe, found.tokenizer).setting
+                texts["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
+            setting = task_of(recipe, loaded.tokenizer).setting
             scores = {}
-            for name, pairs in every.items():
+            for name, pairs in texts.items():
                 text = pairs[:MOST_SENTENCES]
-                values = predictions(found.model, found.tokenizer, recipe, text)
+                values = predictions(loaded.model, loaded.tokenizer, recipe, text)
                 if values["tokens"]:
                     lines = [source for source, _ in text]
                     scores[name] = stamped(values, how.weights, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
-            assert isinstance(found.model, OneStack)
+            assert isinstance(loaded.model, OneStack)
             if held_out is None:
                 return dict(metrics)
-            model = StackModel(found.model, found.tokenizer, device=how.device)
+            model = StackModel(loaded.model, loaded.tokenizer, device=how.device)
             tests = _tests(model, recipe, held_out, PAPER_DECODING, how)
             return {**metrics, DEFAULT_DECODING: PAPER_DECODING.to_dict(), TESTS: tests}
         case _:
-            assert isinstance(found, Checkpoint)
-            translator = Translator.from_checkpoint(found, how.device)
+            assert isinstance(loaded, Checkpoint)
+            translator = Translator.from_checkpoint(loaded, how.device)
             if held_out is not None:
                 metrics = _decoded(translator, recipe, held_out, metrics, how)
             return _with_texts(translator, recipe, metrics, how)
 
 
-def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
-    """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
+def parser_scores(loaded: Checkpoint, how: Measuring) -> dict[str, Any]:
+    """Score a parser on GUM dev with the paper's decoding; compare others with the app's."""
     gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
     trees = read_lines(find_file(gold))
 
@@ -223,7 +222,7 @@ def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
         values = evaluate(parser, gold, how.beam_size, how.alpha, report)
         return stamped(values, weights, f"{how}{more}", "GUM dev", trees)
 
-    parser, free = (parser_of(found, how.device, free=free) for free in (False, True))
+    parser, free = (parser_of(loaded, how.device, free=free) for free in (False, True))
     others = {OWN: scored(parser), f"{OWN} without a grammar": scored(free, more=", no grammar")}
     for name, path in how.baselines.items():
         others[name] = scored(load_parser(path, how.device), weights=weights_digest(path))

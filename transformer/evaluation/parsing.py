@@ -1,4 +1,4 @@
-"""Parse sentences with a model that translates them into their trees, and score it."""
+"""Parse sentences with a model that writes their trees, and score the trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from transformer.device import resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.measures.parse import Parse, parsed
 from transformer.search.decoding import Decoding
-from transformer.search.request import Progress
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator
@@ -19,6 +18,7 @@ from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
 from transformer.trees.symbols import CLOSE
 from transformer.trees.tree import Tree
+from transformer.types import Report, no_report
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
 PAPER_PARSING = Decoding(21, 0.3)
@@ -26,14 +26,14 @@ EXTRA_LENGTH = 300
 
 
 def is_parser(translator: Translator) -> bool:
-    """Return True for a model that writes trees: its vocabulary has their symbols."""
+    """Return True if the vocabulary has tree symbols."""
     return f"▁{CLOSE}" in translator.tokenizer.target.pieces
 
 
 def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -> Translator:
     """Read a checkpoint that parses.
 
-    Args: free: let it write anything, not only trees of the sentence.
+    Args: free: do not restrict the output to trees of the sentence.
 
     Raises: `CheckpointError`, and `InputError` for the device.
     """
@@ -45,7 +45,7 @@ def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -
 
 
 def parser_of(checkpoint: Checkpoint, device: str = "auto", *, free: bool = False) -> Translator:
-    """Return the parser of a checkpoint in memory; arguments as of `load_parser`."""
+    """Return the parser of a loaded checkpoint; see `load_parser`."""
     return Translator(
         checkpoint.model,
         checkpoint.tokenizer,
@@ -68,7 +68,7 @@ def source_text(words: Sequence[str]) -> str:
 
 def parse(
     translator: Translator, sentences: Iterable[Sequence[str]], beam_size: int | None = None,
-    alpha: float | None = None, *, on_parsed: Progress | None = None, max_length: int | None = None,
+    alpha: float | None = None, *, on_parsed: Report = no_report, max_length: int | None = None,
 ) -> list[Parse]:  # fmt: skip
     """Parse sentences, given as their words, as the Treebank splits them (see `split_words`).
 
@@ -82,7 +82,7 @@ def parse(
     for number, words in enumerate(sentences, 1):
         if not words:
             raise InputError(f"sentence {number} has no words")
-    found = translator.translate(
+    translations = translator.translate(
         [source_text(words) for words in sentences],
         beam_size,
         alpha,
@@ -91,15 +91,15 @@ def parse(
     )
     return [
         parsed(translation.ids, words, translator.tokenizer, complete=translation.complete)
-        for translation, words in zip(found, sentences, strict=True)
+        for translation, words in zip(translations, sentences, strict=True)
     ]
 
 
 def evaluate(
     parser: Translator, reference: Path, beam_size: int | None = None, alpha: float | None = None,
-    on_parsed: Progress | None = None,
+    on_parsed: Report = no_report,
 ) -> dict[str, float]:  # fmt: skip
-    """Parse the words of reference trees and compare.
+    """Parse the words of reference trees and score the result.
 
     Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired
         trees, all in percent; crossing brackets a sentence; beam size and alpha.
@@ -108,15 +108,15 @@ def evaluate(
     trees = read_treebank(reference)
     if not trees:
         raise InputError(f"{reference}: no trees")
-    found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
-    scores = [score(tree, parse.tree) for tree, parse in zip(trees, found, strict=True)]
+    parses = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
+    scores = [score(tree, parse.tree) for tree, parse in zip(trees, parses, strict=True)]
     decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
-    repaired = sum(bool(parse.rebuilt.repairs) for parse in found)
+    repaired = sum(bool(parse.rebuilt.repairs) for parse in parses)
     return _figures(total(scores), repaired) | decoding.to_dict()
 
 
-def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, dict[str, float]]:
-    """Score trees that are made of the reference's tags without a network, by name.
+def baselines(reference: Path, on_parsed: Report = no_report) -> dict[str, dict[str, float]]:
+    """Score baselines that build trees from the reference's tags, by name.
 
     Returns: the figures of right-branching trees, and of the most probable ones by the grammar of
         train.ptb beside the reference (PCFG), if that exists; right-branching where it has none.
@@ -127,24 +127,23 @@ def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, d
         makers["PCFG"] = Pcfg(read_treebank(reference.with_name("train.ptb"))).parse
     scores = dict.fromkeys(makers, Score())
     for done, tree in enumerate(trees, 1):
-        given = tree.words, [leaf.label for leaf in tree.leaves()]
+        tagged = tree.words, [leaf.label for leaf in tree.leaves()]
         for name, make in makers.items():
-            scores[name] += score(tree, make(*given) or right_branching(*given))
-        if on_parsed is not None:
-            on_parsed(done, len(trees))
-    return {name: _figures(found) for name, found in scores.items()}
+            scores[name] += score(tree, make(*tagged) or right_branching(*tagged))
+        on_parsed(done, len(trees))
+    return {name: _figures(value) for name, value in scores.items()}
 
 
-def _figures(found: Score, repaired: int = 0) -> dict[str, float]:
+def _figures(totals: Score, repaired: int = 0) -> dict[str, float]:
     return {
-        "sentences": found.sentences,
-        "f1": _percent(found.f1),
-        "precision": _percent(found.precision),
-        "recall": _percent(found.recall),
-        "exact": _percent(found.exact / found.sentences),
-        "tags": _percent(found.tags / found.words if found.words else 0.0),
-        "crossing_per_sentence": round(found.crossing / found.sentences, 2),
-        "repaired": _percent(repaired / found.sentences),
+        "sentences": totals.sentences,
+        "f1": _percent(totals.f1),
+        "precision": _percent(totals.precision),
+        "recall": _percent(totals.recall),
+        "exact": _percent(totals.exact / totals.sentences),
+        "tags": _percent(totals.tags / totals.words if totals.words else 0.0),
+        "crossing_per_sentence": round(totals.crossing / totals.sentences, 2),
+        "repaired": _percent(repaired / totals.sentences),
     }
 
 

@@ -16,7 +16,7 @@ from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import Head, Pruned, edits_off, heads_of, pruned, total_log_prob
 from transformer.training.typed import typed_sentences
 from transformer.translator import Translator
-from transformer.types import Floats, Report
+from transformer.types import Floats, Report, no_report
 
 #: Seeds of the random orders, and the number of steps at which BLEU and these are measured.
 SEEDS, MOST_MARKS = (1, 2, 3), 12
@@ -24,31 +24,31 @@ SEEDS, MOST_MARKS = (1, 2, 3), 12
 
 @dataclass(frozen=True)
 class PrunedText:
-    """The text on which heads are pruned."""
+    """The text for pruning heads."""
 
     pairs: tuple[Pair, ...]
     references: tuple[str, ...]
     excluded: tuple[int, ...] = ()  # ids that never get probability, as in the search
-    unseen: tuple[Pair, ...] = ()  # on which the order of heads is measured, but not chosen
+    unseen: tuple[Pair, ...] = ()  # tests the order of heads, which it does not choose
 
 
 @dataclass(frozen=True, eq=False)
 class Pruning:
-    """Pruning as far as it has come. Marks are numbers of heads out."""
+    """State of a pruning. Marks are numbers of removed heads."""
 
-    heads: tuple[Head, ...]  # of the model
-    n_tokens: int  # of all translations
-    log_prob: float  # of all translations, with all heads, in nats
+    heads: tuple[Head, ...]  # all heads of the model
+    n_tokens: int  # tokens in all translations
+    log_prob: float  # log-probability of all translations with all heads, in nats
     n_unseen: int = 0  # tokens of the unseen translations
     unseen: tuple[float, ...] = ()  # their log-probability after 0, 1, 2, ... heads, in nats
     steps: tuple[Pruned, ...] = ()
-    bleu: tuple[float, ...] = ()  # at each mark up to here
-    #: of each random order at each mark up to here: log-probability and BLEU
+    bleu: tuple[float, ...] = ()  # BLEU at each mark so far
+    #: log-probability and BLEU of each random order at each mark so far
     at_random: tuple[tuple[tuple[float, float], ...], ...] = ()
 
     @property
     def order(self) -> tuple[Head, ...]:
-        """The heads that are out, the first first."""
+        """Removed heads in order of removal."""
         return tuple(step.head for step in self.steps)
 
     @property
@@ -80,14 +80,14 @@ class Pruning:
 
 
 def harmless(log_probs: Floats, nats: float) -> int:
-    """Return the number of heads that can go before a token loses `nats`."""
+    """Return the number of heads that can be removed before a token loses `nats`."""
     return int(np.argmin(np.append(log_probs > log_probs[0] - nats, False))) - 1
 
 
 def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
-    """Return every other typed sentence, with its first accepted translation; the rest is unseen.
+    """Return every other typed sentence with its first accepted translation; the rest is unseen.
 
-    Raises: `DataError` for other languages than theirs.
+    Raises: `DataError` for languages that the list lacks.
     """
     sentences = typed_sentences(src, tgt)
     pairs = tuple(translator.pair(one.source, one.accepted[0]) for one in sentences)
@@ -98,9 +98,9 @@ def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
 def own_translation(
     translator: Translator, trace: Trace, unseen: tuple[str, str] | None = None
 ) -> PrunedText:
-    """Return one sentence with the translation that the model wrote.
+    """Return one sentence with the model's translation.
 
-    BLEU compares with the greedy translation, as all of BLEU's are greedy.
+    The BLEU reference is the greedy translation, since pruned models decode greedily.
 
     Args: unseen: source and target languages of typed sentences as unseen text.
     """
@@ -114,13 +114,13 @@ def prune(
     translator: Translator,
     text: PrunedText,
     start: Pruning | None = None,
-    progress: Report | None = None,
+    progress: Report = no_report,
 ) -> Iterator[Pruning]:
-    """Take heads out, the least harmful first, and yield the pruning after each.
+    """Remove heads, the least harmful first, and yield the state after each.
 
     Args:
-        start: what was yielded before a stop; the rest is what it would have been.
-        progress: called with (heads out, heads in all), often; may raise to stop.
+        start: the last state yielded before a stop; the result is the same as without a stop.
+        progress: called often with (removed heads, all heads); may raise to stop.
     """
     model, heads = translator.model, heads_of(translator.config.head_shapes)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
@@ -131,8 +131,7 @@ def prune(
     now = start or Pruning(heads, tokens, math.nan, n_unseen)
 
     def report() -> None:
-        if progress is not None:
-            progress(len(now.steps), len(heads))
+        progress(len(now.steps), len(heads))
 
     def bleu_without(out: Collection[Head]) -> float:
         other, hooks, edits = translator, None, edits_off(out, heads)
@@ -141,8 +140,8 @@ def prune(
         else:  # the same, but slower
             hooks = HeadGates.of(translator.config, dict.fromkeys(out, 0.0))
         sources = [pair.src_ids for pair in text.pairs]
-        found = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
-        return corpus_bleu([each.text for each in found], text.references)
+        translations = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
+        return corpus_bleu([translation.text for translation in translations], text.references)
 
     def measured(pruning: Pruning) -> Pruning:
         out = pruning.order
@@ -168,6 +167,8 @@ def prune(
     for step in pruned(
         model, text.pairs, after=now.steps, excluded=text.excluded, progress=progress
     ):
-        before = tuple(each._replace(harms={}) for each in now.steps)  # the last ones count
+        before = tuple(
+            step_before._replace(harms={}) for step_before in now.steps
+        )  # the last ones count
         now = measured(replace(now, steps=(*before, step)))
         yield now

@@ -89,16 +89,16 @@ def publish(
     if mix is not None and not translates:
         raise ConfigError("--mix and --share are for translators with an encoder and a decoder")
     held_out = held_out_text(recipe, how.data)
-    found = load_any(run, recipe)
+    loaded = load_any(run, recipe)
     chosen: dict[str, Any] = {}
     tried: list[Choice] = []
-    weights: Mapping[str, Tensor] = found.model.state_dict()
+    weights: Mapping[str, Tensor] = loaded.model.state_dict()
     if translates:
-        assert isinstance(found, Checkpoint) and held_out is not None
+        assert isinstance(loaded, Checkpoint) and held_out is not None
         val = held_out.val[:VAL_PAIRS]
         if not val or not all(held_out.tests.values()):
             raise ConfigError(f"{how.data}: too little text to hold out for validation and testing")
-        weights, best, tried = _choose(run, found, val, how.device, mix, share)
+        weights, best, tried = _choose(run, loaded, val, how.device, mix, share)
         chosen = {
             "chosen_on_val": {
                 "averaged_epochs": best.averaged_epochs, "mixed_share": best.mixed_share
@@ -108,7 +108,7 @@ def publish(
         }  # fmt: skip
     # Measured as stored: weights rounded to the stored precision, except position tables.
     stored = getattr(torch, dtype)
-    found.model.load_state_dict(
+    loaded.model.load_state_dict(
         {n: t if n in POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
     )
     metrics = {
@@ -120,21 +120,21 @@ def publish(
         "notes": list(notes),
     }
     files: ModelClass[Any, Any, Any] = TWO_STACKS if recipe.stack is None else ONE_STACK
-    content = files.weights_file(found.model.config, found.model.state_dict(), dtype)
-    metrics = measured(found, recipe, held_out, metrics, replace(how, weights=digest(content)))
+    content = files.weights_file(loaded.model.config, loaded.model.state_dict(), dtype)
+    metrics = measured(loaded, recipe, held_out, metrics, replace(how, weights=digest(content)))
     if tried:
         tried += [
             replace(best, **{name: trial[name] for name in ("beam_size", "alpha", "val_bleu")})
             for trial in metrics.get("decoding_on_val", {}).get("trials", ())
         ]
         metrics["tried_on_val"] = [asdict(choice) for choice in tried]
-    text = card(out.absolute().name, found.model.config, recipe, metrics)
-    found.model.cpu()
+    text = card(out.absolute().name, loaded.model.config, recipe, metrics)
+    loaded.model.cpu()
     pieces = out / TOKENIZER_FILE
-    if pieces.exists() and pieces.read_bytes() != found.tokenizer.files()[TOKENIZER_FILE]:
+    if pieces.exists() and pieces.read_bytes() != loaded.tokenizer.files()[TOKENIZER_FILE]:
         (out / SNAPSHOTS).unlink(missing_ok=True)
-    files.save(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
-    compare_again(out, found.model)
+    files.save(out, loaded.model, loaded.tokenizer, metrics=metrics, dtype=dtype, card=text)
+    compare_again(out, loaded.model)
     return out
 
 

@@ -59,7 +59,7 @@ class Record:
     """Scores read from metrics.json, which is untrusted."""
 
     kind: str  # key of metrics.json
-    name: str  # of the text
+    name: str  # text name
     figures: Mapping[str, Any]
     setting: str  # see `setting_of`
 
@@ -136,13 +136,13 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         ),
         (TYPED, {"typed sentences": metrics.get(TYPED)}),
     ]
-    found = [
+    measured = [
         Record(kind, str(name), values, setting_of(values))
         for kind, group in groups
         for name, values in mapping(group).items()
         if isinstance(values, Mapping)
     ]
-    return sorted(found, key=lambda record: record.setting != str(default_decoding(metrics)))
+    return sorted(measured, key=lambda record: record.setting != str(default_decoding(metrics)))
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ system, but neither an interval of the difference nor simultaneous intervals for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.search.inputs import checked_alpha, checked_beam
 from transformer.training.data import Pair
 from transformer.translator import Translator
+from transformer.types import Report, no_report
 
 #: The grid. Alpha has no effect on greedy decoding.
 BEAMS = (1, 4, 5, 8)
@@ -187,7 +188,7 @@ def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list
 
 def tune(
     translator: Translator, pairs: Sequence[Pair], settings: Sequence[Decoding] | None = None, *,
-    resamples: int = RESAMPLES, on_tried: Callable[[int, int], None] | None = None,
+    resamples: int = RESAMPLES, on_tried: Report = no_report,
 ) -> Tuning:  # fmt: skip
     """Try settings on the validation text.
 
@@ -201,8 +202,7 @@ def tune(
     for count, how in enumerate(settings, 1):
         texts = hypotheses_of(translator, pairs, how)
         statistics.append(sentence_statistics(texts, references))
-        if on_tried is not None:
-            on_tried(count, len(settings))
+        on_tried(count, len(settings))
     scores = [bleu_of(rows.sum(axis=0)) for rows in statistics]
     drawn = resampled(statistics, sources, resamples=resamples, seed=SEED)
     compared = differences(drawn, scores, settings.index(PAPER_DECODING), confidence=CONFIDENCE)

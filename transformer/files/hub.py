@@ -27,7 +27,7 @@ from transformer.errors import CheckpointError
 from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
 from transformer.files.safe import is_folder
 from transformer.files.unread import unread
-from transformer.types import Report
+from transformer.types import Report, no_report
 
 #: owner/name as the hub allows it, which cannot lead out of the hub's cache.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
@@ -160,7 +160,7 @@ def _described(sibling: Any) -> HubFile:
     return HubFile(name if plain else "", int(sibling.get("size") or 0), sha256, git_sha1)
 
 
-def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
+def fetch(model: HubModel, folder: Path, report: Report = no_report) -> None:
     """Fetch a model's files into an existing, empty folder.
 
     Args: report: called with (bytes so far, total bytes); stops the download by raising.
@@ -177,8 +177,7 @@ def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
         path = folder / file.name
 
         def progress(received: int, before: int = done) -> None:
-            if report is not None:
-                report(before + received, model.size)
+            report(before + received, model.size)
 
         if not _copy_cached(model, file, path):
             _download(model, file, path, progress)
@@ -261,7 +260,7 @@ def _check(model: HubModel, file: HubFile, path: Path) -> None:
 
 @contextmanager
 def opened(
-    source: str, files: Sequence[str], beside: Path, report: Report | None = None
+    source: str, files: Sequence[str], beside: Path, report: Report = no_report
 ) -> Iterator[Path]:
     """Yield the folder `source`, or a temporary folder with that hub model's files.
 
@@ -293,7 +292,7 @@ def opened(
 
 
 @contextmanager
-def fetched(model: HubModel, beside: Path, report: Report | None = None) -> Iterator[Path]:
+def fetched(model: HubModel, beside: Path, report: Report = no_report) -> Iterator[Path]:
     """Yield a temporary folder in `beside` with a model's files."""
     beside.mkdir(parents=True, exist_ok=True)
     remove_stages(beside, FETCHED)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,6 +56,29 @@ def modified(path: Path) -> int:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):
         return 0
+
+
+#: Suffixes of files in a fingerprint, and the maximum number of files.
+_COUNTED = (".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz")
+_MOST_COUNTED = 200
+
+
+def fingerprint(path: Path) -> str:
+    """Return a string that changes with the name, size, time or inode of any model file."""
+    statuses: list[tuple[str, os.stat_result]] = []
+    with suppress(OSError, ValueError):  # missing, or not a path
+        try:
+            with os.scandir(path) as files:
+                counted = [(file.name, file) for file in files if file.name.endswith(_COUNTED)]
+        except NotADirectoryError:
+            statuses.append((path.name, path.stat()))
+        else:
+            for name, file in sorted(counted, key=itemgetter(0))[:_MOST_COUNTED]:
+                with suppress(OSError):
+                    statuses.append((name, file.stat()))
+    return " ".join(
+        f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}" for name, status in statuses
+    )
 
 
 #: Limits for a config besides the number of parameters, and for any small file in bytes.

@@ -7,6 +7,7 @@ file's archive. Nothing is unpickled.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Collection
 from contextlib import suppress
@@ -25,16 +26,21 @@ class Unread:
 
     holds: str
     files: tuple[str, ...] = ()
-    starts: tuple[bytes, ...] = ()
+    starts: tuple[re.Pattern[bytes], ...] = ()
     texts: tuple[str, ...] = ()
     setting: tuple[str, str, str] | None = None
     always: bool = False
     importer: str = ""
 
 
+def _bytes(start: str) -> re.Pattern[bytes]:
+    parts = (b"." if part == ".." else re.escape(bytes.fromhex(part)) for part in start.split())
+    return re.compile(b"".join(parts), re.DOTALL | re.IGNORECASE)
+
+
 def _row(row: dict[str, Any]) -> Unread:
     lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
-    starts = tuple(map(bytes.fromhex, row.get("starts", ())))
+    starts = tuple(map(_bytes, row.get("starts", ())))
     return Unread(**{**row, **lists, "starts": starts})
 
 
@@ -42,7 +48,7 @@ _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 FORMATS = tuple(map(_row, _TABLE["formats"]))
 
 #: Patterns of weights that Headlight reads.
-_READ = ("*.safetensors", "pytorch_model*.bin", "*.index.json", "*.ckpt", "*.pt")
+_READ = ("*.safetensors*", "pytorch_model*.bin*", "*.ckpt", "*.pt")
 #: Suffixes of weights alone, and of a model's other files.
 _WEIGHTS = (".bin", ".ckpt", ".h5", ".pb", ".pkl", ".pt", ".pth", ".safetensors")
 _OTHERS = (".json", ".model", ".spm")
@@ -119,7 +125,7 @@ def _content(
         return "is empty; fetch the file again"
     start = start.lstrip() if start.lstrip().startswith(b"<") else start
     for row in FORMATS:
-        known = any(start.lower().startswith(first.lower()) for first in row.starts)
+        known = any(first.match(start) for first in row.starts)
         known = known or any(texts.issuperset(keys.split()) for keys in row.texts)
         if known and not (importer and row.importer):
             return row.holds.replace("FILE", "DIR") if folder else row.holds

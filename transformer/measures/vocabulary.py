@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from transformer.text.marks import MARKS, START, style_of
 from transformer.types import Floats, Ints
 
-_START = "\u2581"
+#: The mark of a word's start or end, or of a piece before its end.
+_MARK = re.compile(r"^▁|(?:▁|</w>|@@|￭)$|^￭")
 
-PieceKind = Literal["starts a word", "inside a word", "byte", "special"]
-PIECE_KINDS: tuple[PieceKind, ...] = ("starts a word", "inside a word", "byte", "special")
+PieceKind = Literal["starts a word", "ends a word", "inside a word", "byte", "special"]
 
 
 def piece_kinds(
     pieces: Sequence[str], special: Collection[int], byte_ids: Collection[int]
 ) -> tuple[PieceKind, ...]:
-    """Classify pieces as word-initial (with `▁`), word-internal, byte, or special."""
-    kinds: list[PieceKind] = []
+    """Classify pieces as at a word's start or end, whichever is marked, inside, byte or special."""
+    style, kinds = style_of(pieces), list[PieceKind]()
+    marked: PieceKind = "ends a word" if style in ("word_end", "joined") else "starts a word"
     for index, piece in enumerate(pieces):
         if index in special:
             kinds.append("special")
         elif index in byte_ids:
             kinds.append("byte")
         else:
-            kinds.append("starts a word" if piece.startswith(_START) else "inside a word")
+            # A vocabulary without marks holds whole words; joints mark the pieces inside.
+            is_whole = piece == START or style == "plain"
+            has_mark = is_whole or MARKS[style](piece) != (style == "joined")
+            kinds.append(marked if has_mark else "inside a word")
     return tuple(kinds)
 
 
 def piece_length(piece: str) -> int:
-    """Return the number of characters in a piece, excluding a leading `▁`."""
-    return len(piece.removeprefix(_START))
+    """Return the number of characters in a piece, excluding the mark of a word."""
+    return len(_MARK.sub("", piece, 1))
 
 
 def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str, dict[int, int]]:
-    """Count word-initial and word-internal pieces by length."""
-    counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
+    """Count pieces with the mark of a word and those inside by length."""
+    marked = "ends a word" if "ends a word" in kinds else "starts a word"
+    counts: dict[str, dict[int, int]] = {marked: {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
         if kind in counts:
             length = piece_length(piece)
@@ -47,9 +54,9 @@ def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str
 
 
 def share_of_starts(kinds: Sequence[PieceKind]) -> float:
-    """Return the share of ordinary pieces that start a word, or 0 if there are none."""
-    starts, inside = (kinds.count(kind) for kind in PIECE_KINDS[:2])
-    return starts / (starts + inside) if starts + inside else 0.0
+    """Return the share of ordinary pieces that start or end a word, or 0 if there are none."""
+    starts, ends, inside = (kinds.count(kind) for kind in get_args(PieceKind)[:3])
+    return (starts + ends) / max(starts + ends + inside, 1)
 
 
 def find(pieces: Sequence[str], query: str) -> tuple[int, ...]:
@@ -60,8 +67,8 @@ def find(pieces: Sequence[str], query: str) -> tuple[int, ...]:
     """
     if not query:
         return tuple(range(len(pieces)))
-    text = query.casefold().replace(" ", _START)
-    texts = (text, text.replace("_", _START))
+    text = query.casefold().replace(" ", START)
+    texts = (text, text.replace("_", START))
     number = int(query) if query.isascii() and query.isdigit() and len(query) < 10 else -1
     matches: list[tuple[int, int]] = []
     for index, piece in enumerate(pieces):
@@ -69,7 +76,7 @@ def find(pieces: Sequence[str], query: str) -> tuple[int, ...]:
         if index == number:
             matches.append((0, index))
         elif any(text in folded for text in texts):
-            bare = folded.removeprefix(_START)
+            bare = _MARK.sub("", folded, 1)
             if folded in texts or bare in texts:
                 matches.append((1, index))
             else:

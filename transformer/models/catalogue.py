@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
-from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
+from transformer.checkpoint.reference import Kind, ModelRef, split_name
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
-from transformer.files.safe import is_there, modified
+from transformer.files.safe import fingerprint, is_there, modified
 from transformer.files.unread import listed
 from transformer.models import own
 from transformer.models.arrays import kind as arrays

@@ -29,8 +29,8 @@ from transformer.types import Bools
 #: The length penalty of a number of tokens, `</s>` included.
 Penalty = Callable[[int], float]
 
-#: Names a token, given its id and the one before it (-1 at the beginning).
-Name = Callable[[int, int], str]
+#: Names a token, given its id, the one before it (-1 at the beginning), and its step.
+Name = Callable[[int, int, int], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def recorded_step(
     candidates = (
         Candidate(
             node.row, node.token,
-            piece(node.token, -1 if node.parent is None else node.parent.token),
+            piece(node.token, -1 if node.parent is None else node.parent.token, node.length - 1),
             node.log_prob, node.total, node.score(penalty), fates.get(node, "dropped"),
             places.get(node, -1),
         )
@@ -103,7 +103,7 @@ def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Nam
     ids = tuple(step.token for step in path)
     ended = bool(ids) and ids[-1] == eos_id
     return Hypothesis(
-        ids, tuple(map(piece, ids, (-1, *ids))), node.total, node.score(penalty),
+        ids, tuple(map(piece, ids, (-1, *ids), range(len(ids)))), node.total, node.score(penalty),
         tuple(step.row for step in path), ended and not node.forced_end,
         tuple(step.log_prob for step in path), node.forced_end,
     )  # fmt: skip
@@ -138,7 +138,7 @@ class _State:
 def search(
     step: StepFunction, max_lengths: Sequence[int], settings: SearchSettings, *, prefixes:
     Sequence[Sequence[int]] | None = None, src_lengths: Sequence[int] | None = None, grammars:
-    Sequence[Grammar] | None = None, piece: Name = lambda token, before: str(token), progress:
+    Sequence[Grammar] | None = None, piece: Name = lambda token, *_: str(token), progress:
     Callable[[int, int], None] | None = None,
 ) -> list[Found]:  # fmt: skip
     """Find the best translation of each sentence in a batch.
@@ -156,7 +156,7 @@ def search(
         src_lengths: number of tokens of each source; removes padding from recorded attention.
         grammars: output grammar of each sentence. Allowed tokens share the probability of the
             others; forced tokens are not checked.
-        piece: names a token in records by its id and the previous one.
+        piece: names a token in records.
         progress: called with (step, longest step) after each step; may raise to stop.
 
     Returns: one `Found` per sentence. Hypotheses cut at the length limit (`complete` is False)

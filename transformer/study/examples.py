@@ -104,11 +104,7 @@ def _trials(
     others = {"encoder_self": sizes - 1, "decoder_self": queries, "cross": sizes}[kind]
     rest, apart = 255 - weights - own, np.maximum(255 - own - weights * others, 0)
     seen = sizes > 1
-    if role.name not in (
-        "rarest",
-        "marks",
-        "diffuse",
-    ):  # include the query and special tokens
+    if role.name not in ("rarest", "marks", "diffuse"):  # include the query and special tokens
         keys = np.where(own > weights, queries, keys)
         weights = np.maximum(own, weights)
         keys, weights = np.where(apart > weights, -1, keys), np.maximum(apart, weights)

@@ -48,7 +48,7 @@ from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Bools, Floats, Reals, Report
+from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
 
 Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -83,7 +83,7 @@ NOTES: dict[Measure, str] = {
 
 def importance(
     tracer: Model, sentences: Sequence[str], references: Sequence[str] = (), *,
-    names: Sequence[Measure] = MEASURES, report: Report | None = None,
+    names: Sequence[Measure] = MEASURES, report: Report = no_report,
 ) -> Iterator[tuple[Measure, ByKind, float]]:  # fmt: skip
     """Yield measures of head importance, values and reliability.
 
@@ -125,8 +125,7 @@ def importance(
     most, before = sum(ways[measure][0] for measure in measures), 0
 
     def done(read: int) -> None:
-        if report is not None:
-            report(before + read, most)
+        report(before + read, most)
 
     for measure in measures:
         work, measured = ways[measure]

@@ -41,20 +41,12 @@ from transformer.study.records import (
     packed,
     studies_of,
 )
-from transformer.study.roles import (
-    Tally,
-    annotated,
-    looks,
-    rarest,
-    roles_of,
-    text_hits,
-    words_of,
-)
+from transformer.study.roles import Tally, annotated, looks, rarest, roles_of, text_hits, words_of
 from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
-from transformer.types import AttentionKind, Report
+from transformer.types import AttentionKind, Report, no_report
 
 #: Sentences in a part and in a batch, and maximum documents: more are grouped with neighbours.
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
@@ -63,7 +55,7 @@ PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 def study(
     path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
     sentences: int | None = None, examples: int | None = None, second: Path | None = None,
-    device: str = "cpu", progress: Report | None = None,
+    device: str = "cpu", progress: Report = no_report,
 ) -> Path:  # fmt: skip
     """Study a model, or resume a stopped study.
 
@@ -104,7 +96,7 @@ def study(
     repeated = None
     if again is not None:
         other = _Reading(model, control, again, 0)
-        repeated = other, other.parts(parts / "second", None)
+        repeated = other, other.parts(parts / "second", no_report)
     result = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=text.name,
         corpus_digest=text.digest, source=text.source, n_sentences=text.n_sentences,
@@ -114,8 +106,7 @@ def study(
     )  # fmt: skip
     result.save(out)
     shutil.rmtree(parts, ignore_errors=True)
-    if progress is not None:
-        progress(text.n_sentences, text.n_sentences)
+    progress(text.n_sentences, text.n_sentences)
     return out
 
 
@@ -146,14 +137,13 @@ class _Reading:
         documents = self.corpus.documents
         return documents[sentence.document] * self.n_groups // len(documents)
 
-    def parts(self, folder: Path, progress: Report | None) -> list[Path]:
+    def parts(self, folder: Path, progress: Report) -> list[Path]:
         """Read the corpus in parts and return their files; existing files are kept."""
         folder.mkdir(parents=True, exist_ok=True)
         remaining, files = iter(self.corpus), list[Path]()
         for start in range(0, self.corpus.n_sentences, PART):
             some = [*islice(remaining, PART)]
-            if progress is not None:
-                progress(start, self.corpus.n_sentences)
+            progress(start, self.corpus.n_sentences)
             files.append(folder / f"{start // PART:06}.npz")
             if not files[-1].exists():
                 write_atomic(files[-1], packed(self.part(start, some)))

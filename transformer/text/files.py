@@ -7,13 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from transformer.config import ModelConfig, parse_json
-from transformer.text.layout import (
-    BY_MODEL,
-    SOURCE_FILES,
-    TABLE_FILE,
-    TARGET_FILES,
-    TOKENIZER_FILE,
-)
+from transformer.text.layout import BY_MODEL, SOURCE_FILES, TABLE_FILE, TARGET_FILES, TOKENIZER_FILE
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer
 from transformer.text.table import Marks, Numbered, TableTokenizer

@@ -68,9 +68,9 @@ def byte_characters() -> dict[str, int]:
     Visible Latin-1 characters stand for themselves; the other 68 bytes, in order, are written as
     the characters from U+0100.
     """
-    shown = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = [byte for byte in range(256) if byte not in shown]
-    return {chr(b): b for b in shown} | {chr(0x100 + n): b for n, b in enumerate(hidden)}
+    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {chr(b): b for b in visible} | {chr(0x100 + n): b for n, b in enumerate(hidden)}
 
 
 @literals

@@ -103,23 +103,23 @@ class RuleTokenizer(Numbered):
 
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `prepared`; pieces are in display form."""
-        written, shown = list[str](), list[str]()
+        written, pieces = list[str](), list[str]()
         if self._unit == "char":
             written = [*self.normalize(text)]
-            shown = [*map(visible, written)]
+            pieces = [*map(visible, written)]
         else:
             starts = True
             for word in self.prepared(text).split():
                 *before, last = self._merges.cut(word) if self._unit == "merges" else (word,)
                 for piece in (*(piece + self._joint for piece in before), last):
                     written.append(piece)
-                    shown.append(self._as_shown(piece, starts))
+                    pieces.append(self._as_shown(piece, starts))
                     starts = not self._is_open(piece)
         ids = tuple(map(self.piece_to_id, written))
         return Tokenized(
-            pieces=tuple(shown),
+            pieces=tuple(pieces),
             ids=ids,
-            surfaces=tuple(piece.replace("▁", " ").strip() for piece in shown),
+            surfaces=tuple(piece.replace("▁", " ").strip() for piece in pieces),
             unknown=tuple(at for at, index in enumerate(ids) if index == self.unk_id),
         )
 

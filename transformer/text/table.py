@@ -322,8 +322,8 @@ def split_tag(text: str) -> tuple[str, str]:
 
 def tags_among(pieces: Iterable[object]) -> tuple[str, ...]:
     """Return the languages of a vocabulary's tags, without `>>` and `<<`."""
-    found = (_TAG.fullmatch(piece) for piece in pieces if isinstance(piece, str))
-    return tuple(match[1] for match in found if match)
+    matches = (_TAG.fullmatch(piece) for piece in pieces if isinstance(piece, str))
+    return tuple(match[1] for match in matches if match)
 
 
 def table_of(ids: Mapping[str, int]) -> list[str]:

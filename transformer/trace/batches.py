@@ -33,7 +33,7 @@ class Batches:
     """Runs sentences of similar length together. It keeps no state between calls."""
 
     executions: Executions
-    symbols: Symbols | None  # of a parser, whose output must be a tree of its source
+    symbols: Symbols | None  # a parser's symbols; its output must be a tree of its source
 
     def translate(
         self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:
@@ -65,14 +65,14 @@ class Batches:
 
         Args: progress: see `translate`.
         """
-        sources, given = request.read(sentences, targets)
-        request.check_record(sources, given)
+        sources, followed = request.read(sentences, targets)
+        request.check_record(sources, followed)
         model, config = self.executions.model, request.reader.config
 
         def run(batch: Sequence[int]) -> list[Trace]:
             execution = self.executions.choose(hooks, batch, len(sources))
             chosen = [sources[index] for index in batch]
-            if given is None:
+            if followed is None:
                 encoded, searched = self._search(execution, chosen, request)
                 traces = [
                     trace_search(source, encoded, result, request, index=index)
@@ -81,7 +81,7 @@ class Batches:
             else:
                 n_layers = config.n_encoder_layers + config.n_decoder_layers
                 begin = layer_progress(request.progress, n_layers)
-                rows = [given[index] for index in batch]
+                rows = [followed[index] for index in batch]
                 with torch.inference_mode():
                     encoded = self._encode(execution, chosen, begin, request.maps)
                     traces = list(trace_targets(execution, chosen, encoded, rows, request, begin))
@@ -89,8 +89,8 @@ class Batches:
             return with_states(model, traces, request.states, own)
 
         lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
-        if given is not None:
-            lengths = list(map(max, lengths, (len(target.ids) for target in given)))
+        if followed is not None:
+            lengths = list(map(max, lengths, (len(target.ids) for target in followed)))
             n_rows = -(-BATCH_TOKENS * config.target_vocab_size // MOST_LOGITS)
         return by_batches(lengths, n_rows, run, progress)
 
@@ -101,19 +101,25 @@ class Batches:
         record, progress = request.settings.record and request.maps, request.progress
         limits = [request.limit(source) for source in sources]
         begin = None if progress is None else partial(progress, 0, max(limits))
-        spell, grammars = request.reader.tokenizer.target.shown, None
+        spell, forced, grammars = request.reader.tokenizer.target.shown, request.forced, None
         if self.symbols is not None:  # the trees that each source may become
             grammars = [TreeGrammar(self.symbols, source.ids[:-1]) for source in sources]
+
+        def piece(token: int, before: int, step: int) -> str:
+            if step < len(forced.pieces):  # text outside the vocabulary has a name
+                return forced.pieces[step]
+            return spell((token,), None if before < 0 else before)[0]
+
         with torch.inference_mode():
             encoded = self._encode(execution, sources, begin, record)
             results = search(
                 execution.steps(encoded, need_weights=record),
                 limits,
                 request.settings,
-                prefixes=[request.forced.ids] * len(sources),
+                prefixes=[forced.ids] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 grammars=grammars,
-                piece=lambda token, before: spell((token,), None if before < 0 else before)[0],
+                piece=piece,
                 progress=progress,
             )
         return encoded, results

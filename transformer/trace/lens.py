@@ -31,7 +31,7 @@ class Part(NamedTuple):
     """A decoder part that adds to the logits at one step; layer and head are 0-based."""
 
     kind: Literal["decoder_self", "cross", "feed_forward", "embedding", "position", "bias"]
-    layer: int | None = None  # of a head or network
+    layer: int | None = None  # layer of the head or network
     head: int | None = None
 
 

@@ -301,9 +301,9 @@ class LogitShares:
     difference: float
     heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
     feed_forward: Floats  # [Ld], including biases
-    embedding: float  # of the input token
-    position: float  # of its position
-    bias: float  # of all other biases, including LayerNorms
+    embedding: float  # input token
+    position: float  # position vector
+    bias: float  # all other biases, including LayerNorm's
 
     @property
     def total(self) -> float:
@@ -330,3 +330,32 @@ class Needs:
         """Return changes [..., T] of one step, or of the whole translation for None: [...]."""
         chosen: Floats = changes.sum(-1) if step is None else changes[..., step]
         return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """Values of every block of the model for one sentence: all that a picture of it needs.
+
+    n and m are the queries and keys of a kind of attention.
+    """
+
+    stream: Stream
+    q: dict[AttentionKind, Floats]  # [L, H, n, d_k]
+    k: dict[AttentionKind, Floats]  # [L, H, m, d_k]
+    v: dict[AttentionKind, Floats]  # [L, H, m, d_v]
+    #: [L, H, n, m], terms of relative positions in the logits; empty without them
+    relative: dict[AttentionKind, Floats]
+    #: [L, H, n], lengths of the heads' parts of the block output, after W_O
+    head_norms: dict[AttentionKind, Floats]
+    #: [L, H], True for heads whose output an edit replaced: it is not their values' weighted sum
+    held: dict[AttentionKind, Bools]
+    content: dict[StackName, Floats]  # [n, d_model], embeddings before positions are added
+    neurons: dict[StackName, Ints]  # [L, n, k], the most active neurons, most active first
+    lens: Lens
+    lens_tokens: tuple[tuple[str, ...], ...]  # [1 + L][T], the lens's first tokens
+    #: [L, T, P, c], the tokens that the decoder's parts raise most, best first, as indices of
+    #: `tokens`, and the logits that they add. Parts are the heads of self-attention and
+    #: cross-attention, the network, and its `neurons`. P is 0 if reading takes too long.
+    words: Ints
+    logits: Floats
+    tokens: tuple[str, ...]

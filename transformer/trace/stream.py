@@ -129,7 +129,7 @@ def read_feed_forward(
         if stack == "encoder":
             return reading
         vectors = torch.cat([torch.from_numpy(added.copy()).to(rows)[None], rows])
-        logits = _logits(model, stream, layer, position, vectors)  # [1 + k, V]
+        logits = stream_logits(model, stream, layer, position, vectors)  # [1 + k, V]
         lowered = _promoted(-logits[0], pieces, n_tokens)
         return dataclasses.replace(
             reading,
@@ -140,7 +140,7 @@ def read_feed_forward(
         )
 
 
-def _logits(
+def stream_logits(
     model: Transformer, stream: Stream, layer: int, position: int, vectors: Tensor
 ) -> Tensor:
     """Return the logits [k, V] that vectors in the stream add, skipping later layers.

@@ -36,7 +36,7 @@ from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder
 from transformer.training.tasks import task_of, text_of
-from transformer.types import Report
+from transformer.types import Report, no_report
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ _VAL_PAIRS = 500
 
 def keep_snapshots(
     run: Path, checkpoint: Path, data: Path, *, max_bytes: int = MAX_BYTES,
-    progress: Report | None = None,
+    progress: Report = no_report,
 ) -> Path:  # fmt: skip
     """Write a run's snapshots into the checkpoint's folder and return the file.
 
@@ -103,8 +103,7 @@ def keep_snapshots(
     with replaced_folder(checkpoint) as new:
         write_atomic(new / FILE, _archive(packed))
         for k, file in enumerate(files):
-            if progress is not None:
-                progress(k, len(files))
+            progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)

@@ -32,7 +32,7 @@ class LearningTask:
     prepare: Callable[[Batch], Batch]
     save: Callable[..., Path]  # writes the checkpoint: (folder, model, tokenizer, metrics=...)
     examine: Callable[[Batch], Batch]  # `prepare` for measurements
-    setting: str = "each token predicted from those before it"  # of a measurement, in words
+    setting: str = "each token predicted from those before it"  # measurement setting in words
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:

@@ -27,7 +27,7 @@ QUIET_AFTER = 600
 class WatchedRun:
     """A run's state, read from its folder."""
 
-    name: str  # of the folder
+    name: str  # folder name
     lines: tuple[Mapping[str, Any], ...]  # complete lines of metrics.jsonl
     recipe: Mapping[str, Any]  # tables of settings
     finished: bool  # True if the checkpoint is written

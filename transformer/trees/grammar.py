@@ -31,7 +31,7 @@ class Symbols:
 
 @lru_cache(maxsize=8)
 def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
-    """Return the tree symbols of a vocabulary, or None if it has none."""
+    """Return the tree symbols of a vocabulary, or None if they are missing."""
     if f"{_START}{CLOSE}" not in pieces:
         return None
 

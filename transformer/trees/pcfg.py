@@ -1,4 +1,4 @@
-"""A probabilistic grammar read off trees, and its most probable tree for given tags: a baseline.
+"""Baseline parser: the most probable tree of tags by a grammar counted from trees.
 
 A rule's probability is its share of the phrases with its label (Charniak 1996). Longer rules are
 read from the left, two children at a time, by way of states: NP -> DT JJ NN is NP -> [DT JJ] NN and
@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 class Pcfg:
-    """The grammar of some trees: of labels, tags with `TAG` before them, and states."""
+    """A grammar of labels, tags prefixed with `TAG`, and states."""
 
     def __init__(self, trees: Iterable[Tree]) -> None:
         """Args: trees: as `read_treebank` returns them."""
@@ -47,7 +47,7 @@ class Pcfg:
             self.chains = np.maximum(self.chains, self.chains[:, [via]] + self.chains[via])
 
     def parse(self, words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        """Return the most probable tree over tagged words; None if the grammar has none."""
+        """Return the most probable tree over tagged words, or None if there is none."""
         if not all(TAG + tag in self.index for tag in tags):
             return None
         n, best = self.n_labels, dict[Span, Reals]()  # [symbols], log-probabilities

@@ -1,4 +1,4 @@
-"""Labelled bracket scores by the rules of EVALB with Collins' parameters, as parsers report them.
+"""Labelled bracket scores by the rules of EVALB with Collins' parameters.
 
 Sekine and Collins' EVALB deletes punctuation before it counts positions, ignores the node above the
 sentence and takes PRT for ADVP; a bracket that occurs twice counts twice. PYEVALB (0.1.3 of 2016)
@@ -41,12 +41,12 @@ class Score:
 
     @property
     def recall(self) -> float:
-        """Share of the gold brackets that were found, 0 to 1."""
+        """Share of gold brackets in the parses, 0 to 1."""
         return self.matched / self.gold if self.gold else 0.0
 
     @property
     def precision(self) -> float:
-        """Share of the brackets found that are right, 0 to 1."""
+        """Share of the parses' brackets in the gold trees, 0 to 1."""
         return self.matched / self.found if self.found else 0.0
 
     @property

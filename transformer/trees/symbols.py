@@ -35,7 +35,7 @@ def _written(tree: Tree) -> Iterator[str]:
 
 
 def is_symbol(item: str) -> bool:
-    """Return True for a symbol, False for a word of a sequence."""
+    """Return True for a symbol, False for a word."""
     return item == CLOSE or (len(item) > 1 and item[0] in (OPEN, TAG))
 
 
@@ -64,7 +64,7 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
     builder = _Builder(words, len(sequence))
     copies = [at for at, item in enumerate(sequence) if not is_symbol(item)]
     matcher = SequenceMatcher(None, [sequence[at] for at in copies], words, autojunk=False)
-    places: dict[int, int] = {}  # of the copied words in the sequence: which word each is
+    places: dict[int, int] = {}  # word index of each copied word in the sequence
     for kind, a, b, c, d in matcher.get_opcodes():
         # A word that was copied wrongly is still that word if both are as many.
         if kind == "equal" or (kind == "replace" and b - a == d - c):
@@ -96,7 +96,7 @@ class _Builder:
         self.words, self.n_words = words, 0
         self.stack = [_Phrase("", -1, 0, [])]
         self.spans: list[tuple[int, int] | None] = [None] * length
-        self.closers: list[tuple[int, int]] = []  # of a closing item, and of the one it closes
+        self.closers: list[tuple[int, int]] = []  # indices of a closing item and its opening item
         self.counts = dict.fromkeys(
             ("words left out", "words too many", "words copied wrongly", "words without a tag",
              "tags without a word", "brackets never closed", "brackets that closed nothing",

@@ -22,14 +22,14 @@ _PARTS = re.compile(r"[()]|[^\s()]+")
 
 
 class TreeError(ValueError):
-    """Text that is not a tree; the message says where."""
+    """Text that is not a tree; the message gives the position."""
 
 
 @dataclass(frozen=True)
 class Tree:
     """A phrase, or a word with its tag."""
 
-    label: str  # of the phrase, such as NP, or the word's part of speech
+    label: str  # phrase label, such as NP, or part of speech
     children: tuple[Tree, ...] = ()  # the phrases and words inside; none for a word
     word: str | None = None  # the word; None for a phrase
 
@@ -67,7 +67,7 @@ def read_tree(text: str) -> Tree:
 
 
 def _read(parts: deque[str], depth: int) -> Tree:
-    """Read from an opening bracket to the one that closes it."""
+    """Read from an opening bracket to its closing bracket."""
     if depth > MAX_DEPTH:
         raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
     parts.popleft()

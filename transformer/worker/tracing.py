@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError
+from transformer.files.safe import fingerprint
 from transformer.models.catalogue import ModelRef, opened
 from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace

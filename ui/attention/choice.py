@@ -159,7 +159,8 @@ def read_choice(
 
     Args:
         of_kind: kind of attention; defaults to the stored kind.
-        place: layer and head, 1-based, None for all; defaults to the stored ones.
+        place: layer and head, 1-based, None for all; defaults to the stored ones, or to the
+            clearest head.
         display: defaults to the stored display.
     """
     kinds = kinds_of(trace)
@@ -169,6 +170,8 @@ def read_choice(
     n_layers, n_heads, n, m = trace.attention(kind).shape
     layer, head = url_state.indices(place or (stored.layer, stored.head), (n_layers, n_heads))
     cell = layer, head
+    if place is None and not _cell_stored():
+        cell = clearest_head(trace, kind, cell)
     display, heads = display or stored.display, stored.heads
     if heads is None:  # lines open on one head
         lines = display == "heads" or stored.map == "heads"
@@ -196,9 +199,13 @@ def read_choice(
     )
 
 
-def wanted_cell() -> Cell:
-    """Return the stored cell, even if the current kind lacks this layer or head."""
-    return url_state.cell(999, 999)
+def wanted_cell(choice: AttentionChoice) -> Cell:
+    """Return the chosen cell, even if the current kind lacks this layer or head."""
+    return url_state.cell(999, 999) if _cell_stored() else choice.cell
+
+
+def _cell_stored() -> bool:
+    return url_state.stored(LAYER) or url_state.stored(HEAD)
 
 
 def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
@@ -210,12 +217,11 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 
 
 def choose_cell(cell: Cell, *heads: Head) -> None:
-    """Store a cell, and heads for lines, if any; an unchanged default stays out of the link."""
+    """Store a cell, and heads for lines, if any."""
     layer, head = (None if at is None else at + 1 for at in cell)
     values: dict[Param[Any], object]
     values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
-    values |= {AttentionSettings.heads: heads} if heads else {}
-    url_state.store({param: at for param, at in values.items() if url_state.get(param) != at})
+    url_state.store(values | ({AttentionSettings.heads: heads} if heads else {}))
 
 
 def mark_heads(heads: Sequence[Head]) -> None:

@@ -88,7 +88,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     with grid.container():
         maps_shown = grid_component(
             get_tabs(view, trace, choice) if several else get_sheet(view, choice),
-            wanted_cell(), choice.kind if several else "", marked=wanted_marks(choice),
+            wanted_cell(choice), choice.kind if several else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
             does=heads_do(view, trace) if several else {"": heads_do(view, trace)[choice.kind]},
         )  # fmt: skip
@@ -222,7 +222,8 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         over = "Mean" if choice.how == "mean" else "Maximum"
         layer_and_head(
             "matrix", choice.kind, n_layers, n_heads, st.columns(2), over,
-            lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
+            lambda: url_state.put(AttentionSettings.map, "cell"), cell=choice.cell,
+            label_visibility="visible",
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")

@@ -193,7 +193,7 @@ def search_branches(
 def node_maps(trace: Trace, tree: Tree, node: Node, cell: Cell, units: str) -> tuple[Map, Map]:
     """Return the attention of the query that predicted a node, over the source and the prefix."""
     step = _recorded(trace).steps[node.step]
-    prefix = ("<s>", *(earlier.token for earlier in tree.prefix(node.parent)))
+    prefix = (trace.tgt_tokens[0], *(earlier.token for earlier in tree.prefix(node.parent)))
     reads, predicts = prefix[-1:], (node.token,)
 
     def shown(
@@ -217,13 +217,13 @@ def branch_maps(
     def shown(name: str, path: Sequence[Node]) -> Map:
         attention = attention_along(_recorded(trace), tree, path[-1].index)
         tokens = tuple(node.token for node in path)
-        own = ("<s>", *tokens[:-1])
+        own = (trace.tgt_tokens[0], *tokens[:-1])
         cross = kind == "cross"
         maps = attention.cross if cross else attention.decoder_self
         keys, special = (trace.src_tokens, trace.src_special) if cross else (own, (0,))
         weights = combine(maps, layer=cell[0], head=cell[1])
         return Map(
-            *_in_units(units, weights, own, tokens, keys, special),
+            *_in_units(units, weights, own, tokens, keys, special, path[-1].fate == "finished"),
             f"{name}: {LOOKS[kind].lower()}, {cell_name(cell)}", READS_PREDICTS,
             "source" if cross else "its prefix", causal=not cross and units == "tokens",
         )  # fmt: skip
@@ -233,7 +233,7 @@ def branch_maps(
 
 def _in_units(
     units: str, weights: Floats, reads: tuple[str, ...], predicts: tuple[str, ...],
-    keys: tuple[str, ...], key_special: Sequence[int],
+    keys: tuple[str, ...], key_special: Sequence[int], ended: bool = False,
 ) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:  # fmt: skip
     """Return a map with row and column labels, by tokens or words; a single row stays a token."""
     if units == "tokens":
@@ -243,9 +243,7 @@ def _in_units(
     if len(reads) == 1:
         return merge(weights, None, columns), row_labels(reads, predicts), labels
     rows = word_groups(reads, (0,))
-    names = row_labels(
-        group_labels(reads, rows), predicted_words(predicts, rows, predicts[-1] == "</s>")
-    )
+    names = row_labels(group_labels(reads, rows), predicted_words(predicts, rows, ended))
     return merge(weights, rows, columns), names, labels
 
 

@@ -36,7 +36,7 @@ class CompareChoice(Choice):
     both full texts token by token, instead of one line each.
     """
 
-    pairing: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
+    pairing: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "sentences")
     other: Param[str] = Param("other", str, "")
     second: Param[str] = Param(
         "second", url_state.text(MAX_CHARACTERS), "", lambda text: text or " ", "sentence"
@@ -76,10 +76,13 @@ def read_setup(view: View) -> Setup:
     metrics = {name: entry.metrics for name, entry in entries.items() if entry.ok}
     others = others_in_time(view.entry) + readers(view.entry.whole, metrics)
     name, pairing = CompareChoice.read().other, CompareChoice.read().pairing
-    if not url_state.stored(CompareChoice.pairing) and others[:1] == (view.checkpoint,):
-        pairing = "sentences"  # no other checkpoint reads this kind of text
-    if view.entry.ref.edits and not url_state.stored(CompareChoice.pairing):
-        pairing = "edits"
+    if not url_state.stored(CompareChoice.pairing):
+        alone = others[:1] == (view.checkpoint,)  # no other checkpoint reads this kind of text
+        alike = second_sentence(view) == view.sentence
+        if name or view.entry.updates is not None or (alike and not alone):
+            pairing = "models"
+        if view.entry.ref.edits:
+            pairing = "edits"
     if pairing == "edits" and view.entry.ref.edits:
         return Setup(pairing, view.original, view, others)
     if pairing == "sentences" and view.kind != "archive":
@@ -135,5 +138,5 @@ def second_sentence(view: View) -> str:
     """Return B's sentence: the stored sentence, the example's counterpart, or A's sentence."""
     if url_state.stored(CompareChoice.second):
         return url_state.get(CompareChoice.second).strip()
-    example = view.examples.find(view.sentence)
+    example = view.examples.like(view.sentence)
     return example.beside if example is not None and example.beside else view.sentence

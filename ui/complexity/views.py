@@ -60,12 +60,12 @@ def draw_layers() -> None:
     """Draw the view."""
     LayersChoice.show()
     own = jobs.last_measurement()
-    made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
+    timings = (url_state.get(LayersChoice.source) == "here" and own) or shipped()
     d = url_state.get(LayersChoice.width)
-    d = d if d in made.widths else made.widths[-1]
+    d = d if d in timings.widths else timings.widths[-1]
     lengths = ", ".join(
         f"{estimate.value / width:.1f}d (d = {width})"
-        for width, estimate in _crossings(made, *COMPARED[0]).items()
+        for width, estimate in _crossings(timings, *COMPARED[0]).items()
         if 0 < estimate.value < math.inf
     )
     st.markdown(
@@ -75,55 +75,56 @@ def draw_layers() -> None:
         f"are wide: **the counts cross at $n = d$**. Measured times "
         f"{f'cross at {lengths}' if lengths else 'do not cross at these lengths'}."
     )
-    _draw_costs(made, d, made is own)
+    _draw_costs(timings, d, timings is own)
     with st.expander("How fast each layer grows, with intervals"):
-        _draw_table(made, d)
+        _draw_table(timings, d)
     with st.expander("Where self-attention takes more, with intervals"):
-        _draw_crossings(made)
+        _draw_crossings(timings)
     with st.expander("How it was measured, and measure it here"):
         st.caption(
-            f"Measured on {plain(made.made.said)}; PyTorch {plain(made.made.torch)}, float32, "
-            f"{made.rounds} rounds in one process, k = {made.kernel}, r = {made.window}, heads of "
-            "width 64. Memory counts the bytes of tensors that a forward pass makes and holds at "
-            "once, without weights and the kernels' own scratch; layers that would hold over "
-            f"{made.made.held / 2**20:,.0f} MiB are left out. {code(made.made.command)}"
+            f"Measured on {plain(timings.made.said)}; PyTorch {plain(timings.made.torch)}, "
+            f"float32, {timings.rounds} rounds in one process, k = {timings.kernel}, "
+            f"r = {timings.window}, heads of width 64. Memory counts "
+            "the bytes of tensors that a forward pass makes and holds at once, without weights "
+            "and the kernels' own scratch; layers that would hold over "
+            f"{timings.made.held / 2**20:,.0f} MiB are left out. {code(timings.made.command)}"
         )
         draw_measuring()
 
 
-def _crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
-    work = partial(crossings, made, first, second)
-    return once(("crossings", made.made.date, first, second), work)
+def _crossings(timings: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+    work = partial(crossings, timings, first, second)
+    return once(("crossings", timings.made.date, first, second), work)
 
 
-def _draw_costs(made: Measurement, d: int, own: bool) -> None:
+def _draw_costs(timings: Measurement, d: int, own: bool) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, row, width="content")
-    widths = {width: f"d = {width}" for width in made.widths}
+    widths = {width: f"d = {width}" for width in timings.widths}
     choose_one("Width", LayersChoice.width, widths, row, chosen=d, width="content")
     row.toggle("All seven layers", **bound(LayersChoice.every))
     more = row.container(horizontal=True, horizontal_alignment="right")
-    measured = made.to_json() if own else ""
+    measured = timings.to_json() if own else ""
     download_below(more, None, f"layer-costs-{d}", layer_costs, d=d, measured=measured)
-    lines, theme = lines_of(made, quantity, d), current_theme()
+    lines, theme = lines_of(timings, quantity, d), current_theme()
     if not url_state.get(LayersChoice.every):
         lines = {name: lines[name] for name in (LAYER_COSTS[kind].name for kind in COMPARED[0])}
-    chart = drawn(cost_lines, made.lengths, lines, AXES[quantity][0], d, theme)
+    chart = drawn(cost_lines, timings.lengths, lines, AXES[quantity][0], d, theme)
     last = {name: line[-1] for name, line in lines.items() if math.isfinite(line[-1])}
     draw_chart(
         chart,
         f"{QUANTITIES[quantity]} of {len(lines)} layers of width {d} by length; at "
-        f"n = {made.lengths[-1]} from {min(last.values(), default=0):.3g} to "
+        f"n = {timings.lengths[-1]} from {min(last.values(), default=0):.3g} to "
         f"{max(last.values(), default=0):.3g} {AXES[quantity][0]}.",
     )
 
 
-def _draw_table(made: Measurement, d: int) -> None:
-    rows = once(("exponents", made.made.date, d), lambda: exponents(made, d))
+def _draw_table(timings: Measurement, d: int) -> None:
+    rows = once(("exponents", timings.made.date, d), lambda: exponents(timings, d))
     st.markdown(
         "A quantity that grows like $n^p$ is a straight line of slope $p$ above. Slopes are "
         "least-squares fits to medians over the sizes named, with the 95% interval of a bootstrap "
-        f"over {made.rounds} rounds; in d at n = {made.lengths[-1]:,}.\n\n"
+        f"over {timings.rounds} rounds; in d at n = {timings.lengths[-1]:,}.\n\n"
         "Table 1 counts $n^2 d$ for self-attention. A whole layer also projects to Q, K, V and "
         "back, which is $4nd^2$: with that, *counted* falls below 2."
     )
@@ -142,7 +143,7 @@ def _draw_table(made: Measurement, d: int) -> None:
     )
 
 
-def _draw_crossings(made: Measurement) -> None:
+def _draw_crossings(timings: Measurement) -> None:
     st.markdown(
         "By table 1 self-attention has fewer operations than a recurrent layer as long as $n < d$. "
         "That holds for its products alone; *by count* includes the projections of a whole layer. "
@@ -150,35 +151,35 @@ def _draw_crossings(made: Measurement) -> None:
         "other, which leaves part of a processor idle."
     )
     columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
-    columns |= {f"time, d = {d}": [] for d in made.widths}
+    columns |= {f"time, d = {d}": [] for d in timings.widths}
     for first, second in COMPARED:
-        estimates = _crossings(made, first, second)
+        estimates = _crossings(timings, first, second)
         columns["self-attention"].append(LAYER_COSTS[first].name)
         columns["recurrent"].append(LAYER_COSTS[second].name)
-        ratio = counted_crossing(first, second, made.widths[-1]) / made.widths[-1]
+        ratio = counted_crossing(first, second, timings.widths[-1]) / timings.widths[-1]
         columns["by count"].append(
             f"n > {ratio:.3g} d".replace(" 1 ", " ") if ratio > 0 else "every n"
         )
-        for d in made.widths:
-            columns[f"time, d = {d}"].append(_length(estimates.get(d), made))
+        for d in timings.widths:
+            columns[f"time, d = {d}"].append(_length(estimates.get(d), timings))
     st.table(columns, hide_index=True)
     st.caption(
         "The counts apply to any machine. The lengths at which self-attention becomes slower were "
         "measured on one machine under one load"
-        f"{' (too high to store the results)' * bool(made.refusal)}: {plain(made.made.said)}. The "
-        "95% intervals cover this measurement only; times differ between machines and from hour to "
-        "hour, so measure yours below."
+        f"{' (too high to store the results)' * bool(timings.refusal)}: "
+        f"{plain(timings.made.said)}. The 95% intervals cover this measurement only; times "
+        "differ between machines and from hour to hour, so measure yours below."
     )
 
 
-def _length(estimate: Estimate | None, made: Measurement) -> str:
+def _length(estimate: Estimate | None, timings: Measurement) -> str:
     if estimate is None:
         return "–"
 
     def say(n: float) -> str:
         if math.isinf(n):
-            return f"beyond {made.lengths[-1]:,}"
-        return f"{n:,.0f}" if n else f"below {made.lengths[0]:,}"
+            return f"beyond {timings.lengths[-1]:,}"
+        return f"{n:,.0f}" if n else f"below {timings.lengths[0]:,}"
 
     exact = estimate.low == estimate.high or not 0 < estimate.value < math.inf
     return say(estimate.value) if exact else _interval(estimate, say)
@@ -230,8 +231,8 @@ def _draw_progress(job: Job[Measurement]) -> None:
         st.rerun()
     done, total = job.progress
     starting = total <= 0
-    said = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
-    st.progress(0.0 if starting else min(1.0, done / total), said)
+    text = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
+    st.progress(0.0 if starting else min(1.0, done / total), text)
     if st.session_state.get(_OWN) is job:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("Keep the machine idle meanwhile: results under load are discarded.")
@@ -370,8 +371,8 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         "projections and feed-forward networks with n.",
     )
     key = ("time of maps", view.entry.ref.mark, view.device)
-    found: tuple[Reals, Reals] | None = CACHE.get(key)
-    if found is None:
+    times_of_maps: tuple[Reals, Reals] | None = CACHE.get(key)
+    if times_of_maps is None:
         if not place.button(
             "Time this model", icon=":material/timer:", key="time_maps",
             help="Takes a few seconds; other work on this machine slows it down.",
@@ -379,12 +380,12 @@ def _draw_times(view: View, config: ModelConfig) -> None:
             return
         model = get_translator(view).model
         st.session_state[_ASKED] = True  # so that any other rerun continues it
-        found = run(
+        times_of_maps = run(
             key, lambda report: time_maps(model, _reached(config), report=report),
             "Timing: pass {step} of {most}", "Time this model",
         )  # fmt: skip
         st.session_state.pop(_ASKED, None)
-    recorded, fused = (np.median(seconds, axis=1) * 1e3 for seconds in found)
+    recorded, fused = (np.median(seconds, axis=1) * 1e3 for seconds in times_of_maps)
     lengths = _reached(config)
     lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
     chart = cost_lines(lengths, lines, AXES["time"][0], 0, theme)

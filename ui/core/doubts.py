@@ -139,8 +139,8 @@ def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
         not (reasons[0] or sampled) and entry.updates is None and everyday(entry.metrics)
     ):  # fmt: skip
         reasons.append(uncertainty(trace))
-    given = trace.predicted_tokens[: trace.n_forced]
-    if lost := [at for at, p in enumerate(given) if is_unknown(p) or _bare(p) == UNKNOWN]:
-        named = _listed(unknown_pieces(given, lost))
+    target = trace.predicted_tokens[: trace.n_forced]
+    if lost := [at for at, p in enumerate(target) if is_unknown(p) or _bare(p) == UNKNOWN]:
+        named = _listed(unknown_pieces(target, lost))
         reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}: {named}.")
     return [*filter(None, reasons), cut_notice(trace)]

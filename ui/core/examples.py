@@ -32,19 +32,6 @@ class Act:
 
 
 @dataclass(frozen=True)
-class Riddle:
-    """A pronoun whose translation depends on its referent, in a few sentences.
-
-    The referent changes from sentence to sentence; in the last, the models get it wrong.
-    """
-
-    pronoun: str  # as in the sentences
-    rule: str  # agreement rule of the target language
-    negation: str  # the word of the target language that negates the last act
-    acts: tuple[Act, ...]
-
-
-@dataclass(frozen=True)
 class Example:
     """An example sentence."""
 
@@ -60,6 +47,24 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Riddle:
+    """A pronoun whose translation depends on its referent, in a few sentences.
+
+    The referent changes from sentence to sentence; in the last, the models get it wrong.
+    """
+
+    pronoun: str  # as in the sentences
+    rule: str  # agreement rule of the target language
+    negation: str  # the word of the target language that negates the last act
+    acts: tuple[Act, ...]
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Return the acts as examples, whose player opens on the pronoun."""
+        return tuple(Example(act.sentence, self.pronoun) for act in self.acts)
+
+
+@dataclass(frozen=True)
 class Examples:
     """The examples for one kind of checkpoint."""
 
@@ -70,21 +75,29 @@ class Examples:
     task: str  # what the model does
     hint: str  # what to type
     items: tuple[Example, ...]  # the examples; the app opens with the first
-    riddles: Mapping[str, Riddle]  # of the opening, by target language
+    riddles: Mapping[str, Riddle]  # riddles of the opening by target language
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, the opening's included, or None."""
-        acts = [
-            Example(act.sentence, riddle.pronoun)
-            for riddle in self.riddles.values() for act in riddle.acts
-        ]  # fmt: skip
-        return next((item for item in (*self.items, *acts) if item.sentence == sentence), None)
+        known = (*self.items, *(act for riddle in self.riddles.values() for act in riddle.examples))
+        return next((item for item in known if item.sentence == sentence), None)
+
+    def like(self, sentence: str) -> Example | None:
+        """Return the example with this sentence, or one with its first word to watch, or None.
+
+        A sentence of a riddle stands beside the one with the other noun.
+        """
+        words = re.findall(r"\w+", sentence.lower())
+        watch = next((item.watch for item in self.items if item.watch in words), "")
+        acts = [act.sentence for riddle in self.riddles.values() for act in riddle.acts[:2]]
+        beside = acts[acts.index(sentence) ^ 1] if sentence in acts else ""
+        return self.find(sentence) or (Example(sentence, watch, beside) if watch else None)
 
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
     riddles = {
-        code: Riddle(**{**each, "acts": tuple(Act(*act) for act in each["acts"])})
-        for code, each in table.get("riddles", {}).items()
+        code: Riddle(**{**riddle, "acts": tuple(Act(*act) for act in riddle["acts"])})
+        for code, riddle in table.get("riddles", {}).items()
     }
     items = tuple(Example(*item) for item in table["items"])
     return Examples(kind, table["language"], table["task"], table["hint"], items, riddles)
@@ -201,7 +214,7 @@ def by_title(entries: Iterable[Entry]) -> dict[str, str]:
 
     Models with the same title are told apart by their names in parentheses.
     """
-    every = [(GROUPS.index(group_of(each)), title_of(each), each.name) for each in entries]
+    every = [(GROUPS.index(group_of(entry)), title_of(entry), entry.name) for entry in entries]
     count = Counter(title for _, title, _ in every)
     return {
         name: title if count[title] == 1 else f"{title} ({name})"

@@ -108,7 +108,7 @@ def draw_chart(
 
 
 def draw_map(
-    shown: Map, key: str, *, max_height: int = 420, selected: Selection | None = None,
+    attention: Map, key: str, *, max_height: int = 420, selected: Selection | None = None,
     on_choose: Callable[[Selection], None] | None = None, on_pair: Callable[[], None] | None = None,
     **layout: Any,
 ) -> None:  # fmt: skip
@@ -120,18 +120,18 @@ def draw_map(
         on_pair: called when the lens reports a cell, see `Map.lens`.
         layout: Plotly layout of the chart.
     """
-    if max(shown.weights.shape) <= MOST_TOKENS:
+    if max(attention.weights.shape) <= MOST_TOKENS:
         events: dict[str, Any] = {} if on_pair is None else {"on_pair_change": on_pair}
-        lens = shown.lens(max_height, selected, asks=on_pair is not None)
+        lens = attention.lens(max_height, selected, asks=on_pair is not None)
         show(lens, key=key, on_choose=on_choose, **events)
         return
-    axes = shown.weights, shown.query_tokens, shown.key_tokens
+    axes = attention.weights, attention.query_tokens, attention.key_tokens
     figure = heatmap(
-        *axes, current_theme(), query_title=shown.query_title, key_title=shown.key_title,
-        dimmed_keys=shown.dimmed_keys,
+        *axes, current_theme(), query_title=attention.query_title, key_title=attention.key_title,
+        dimmed_keys=attention.dimmed_keys,
     )  # fmt: skip
     draw_plot(st.container(), figure.update_layout(**layout), f"{key}_large",
-              f"{shown.name}: {describe(*axes)}.")  # fmt: skip
+              f"{attention.name}: {describe(*axes)}.")  # fmt: skip
 
 
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:

@@ -58,13 +58,14 @@ def presenting() -> bool:
     return url_state.get(PRESENT)
 
 
-def draw_presenter(title: str, touring: bool, lecturing: bool = False) -> None:
+def draw_presenter(title: str, touring: bool, lecturing: bool = False, evidence: str = "") -> None:
     """Draw the list of shortcuts; in presenter mode, hide the rest of the frame.
 
     Args:
         title: page title, shown because the header is hidden.
         touring: True if tour shortcuts apply.
         lecturing: True if a lecture has the keys and the window.
+        evidence: id or class to scroll to once.
     """
     on = presenting()
     if not lecturing:
@@ -76,6 +77,7 @@ def draw_presenter(title: str, touring: bool, lecturing: bool = False) -> None:
         "presenting": on,
         "lecturing": lecturing,
         "title": title,
+        "evidence": evidence,
         "keys": LECTURE_KEYS if lecturing else keys,
         "more": () if lecturing else PICTURE_KEYS,
         # Clickers send Page Up and Page Down, which scroll elsewhere.

@@ -124,7 +124,7 @@ class View:
     #: src_lang, tgt_lang: chosen language codes, or ""
     src_lang: str = ""
     tgt_lang: str = ""
-    languages: Languages = field(default_factory=Languages)  # of the model
+    languages: Languages = field(default_factory=Languages)  # the model's languages
     task: str = ""  # key in the entry's `prefixes`; another model may lack it
 
     @property
@@ -210,15 +210,13 @@ class View:
         """The request, of the finished model for a moment of its training."""
         return replace(self.request, model=self.entry.ref.after(None))
 
-    def step(self, count: int, default: int | None = None) -> int | None:
-        """Return the stored step of `count` as an index from 0, or `default` if there is none.
+    def step(self, count: int) -> int | None:
+        """Return the stored step of `count` as an index from 0, or None if there is none.
 
         In training time, where translations differ in length, a later step is the last one.
         """
-        at = url_state.get(url_state.STEP)
-        if at is not None and (at <= count or self.entry.updates is not None):
-            return min(at, count) - 1
-        return default
+        late = self.entry.updates is not None and (url_state.get(url_state.STEP) or 0) > count
+        return count - 1 if late else url_state.index(url_state.STEP, count)
 
 
 def current_view() -> View:

@@ -126,7 +126,7 @@ def numbered(
 def layer_and_head(
     page: str, kind: str, n_layers: int, n_heads: int,
     wheres: Sequence[DeltaGenerator | None] = (None, None), over: str = "",
-    then: Callable[[], None] = lambda: None, **arguments: Any,
+    then: Callable[[], None] = lambda: None, cell: Cell | None = None, **arguments: Any,
 ) -> Cell:  # fmt: skip
     """Draw selectboxes for a layer and a head, or their means, and return the choice.
 
@@ -136,10 +136,11 @@ def layer_and_head(
         wheres: containers of the two boxes, by default the current one.
         over: start of the label for all layers or heads, such as "Maximum".
         then: called after a choice.
+        cell: the choice on screen, by default the stored one.
         arguments: passed to `st.selectbox`; labels are hidden by default.
     """
     arguments = {"label_visibility": "collapsed"} | arguments
-    cell = url_state.cell(n_layers, n_heads, kind)
+    cell = cell or url_state.cell(n_layers, n_heads, kind)
     chosen = ((LAYER, n_layers, cell[0]), (HEAD, n_heads, cell[1]))
 
     def take(param: Param[int | None], layer_or_head: int | None) -> None:

@@ -45,7 +45,7 @@ class Source:
     sentence: str = ""  # the model's input, including any language tag
     #: other arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
-    edits: str = ""  # of the model
+    edits: str = ""  # the model's edits
 
     def figure(self, figure: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
         """Return a figure with its origin and the program that makes it.

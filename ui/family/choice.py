@@ -26,7 +26,7 @@ class ExpectsChoice(Choice):
 
     member: Param[str] = Param("member", url_state.text(100), "")  # the model; "" for the default
     place: Param[int | None] = url_state.position("place", of="member checkpoint")  # in the text
-    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)  # tokens to add
+    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 10)  # tokens to add
     seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)  # 0 for the likeliest tokens
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import numbered
 from figures.stream import block_labels
-from transformer.trace.records import StackName, Stream, Trace
+from transformer.trace.records import StackName, Trace
 from transformer.trace.stream import read_feed_forward
+from transformer.trace.whole import record_whole
 from transformer.translator import Translator
 from ui.components.plan import PlanChoice, plan_component
 from ui.export.programs import facts_of
@@ -64,7 +65,7 @@ def feed_forward(
         parts=tuple(parts),
         arrays=arrays,
         facts=facts_of(trace),
-        offline=_drawing(model, trace, stream, layer, source, row, f"{stack}_ffn"),
+        offline=_drawing(model, trace, source, row, f"{stack}.{layer + 1}.ffn"),
         columns=1,
     )
 
@@ -101,13 +102,11 @@ def residual_stream(
         ),
         arrays={"shares": shares, "norms": norms, "added": stream.added_norms},
         facts=facts_of(trace),
-        offline=_drawing(model, trace, streams, layer, source, row, f"{stack}_stream"),
+        offline=_drawing(model, trace, source, row, f"{stack}.{layer + 1}"),
         columns=1,
     )  # fmt: skip
 
 
-def _drawing(
-    model: Translator, trace: Trace, stream: Stream, layer: int, source: int, row: int, block: str
-) -> Offline:
-    chosen = PlanChoice(layer, source, row, block)
-    return plan_component(stream, trace, model.config, chosen).offline()
+def _drawing(model: Translator, trace: Trace, source: int, row: int, focus: str) -> Offline:
+    whole = record_whole(model.model, model.tokenizer.target, trace)
+    return plan_component(whole, trace, model.config, PlanChoice(source, row, focus)).offline()

@@ -124,7 +124,7 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
 
 
 def _watched(view: View, trace: Trace) -> list[int]:
-    example = view.examples.find(view.sentence)
+    example = view.examples.like(view.sentence)
     return example.watched(trace.src_tokens) if example else []
 
 

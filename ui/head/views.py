@@ -39,7 +39,8 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
     """Draw the control for the attention kinds that all traces have, if there are several."""
     kinds = shared_kinds(traces)
     if len(kinds) > 1:
-        choose_one("Kind of attention", KIND, {kind: KIND_NAMES[kind] for kind in kinds}, where)
+        names = {kind: KIND_NAMES[kind].removesuffix("-attention") for kind in kinds}
+        choose_one("Kind of attention", KIND, names, where)
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:

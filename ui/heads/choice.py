@@ -22,7 +22,8 @@ _TERM = url_state.text(80)
 class HeadsChoice(Choice):
     """URL parameters; `head_of` returns the head.
 
-    `shows` names a role or an importance measure, or is "" for each head's role. `source` and `key`
+    `shows` names a role or an importance measure, is "roles" for each head's role, or "" for the
+    effect of removing each head, if it was measured. `source` and `key`
     are a word, "tag:NOUN", or "" for any word.
     """
 
@@ -49,8 +50,11 @@ def own_lines() -> tuple[str, ...]:
     return tuple(line for line in lines if line)[:MOST_OWN]
 
 
-def head_of(opened: Opened, role: Role | None) -> Head:
-    """Return the stored head if the role applies to it, otherwise the role's clearest head."""
+def head_of(opened: Opened, role: Role | None, measure: str = "") -> Head:
+    """Return the stored head if the role applies to it, otherwise the role's clearest head.
+
+    Args: measure: of importance; the most important head comes before the clearest one.
+    """
     study = opened.study
     stored = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
     findings = (
@@ -59,5 +63,7 @@ def head_of(opened: Opened, role: Role | None) -> Head:
     for head in [finding.head for finding in findings] or study.heads:
         if (head.kind, head.layer + 1, head.head + 1) == stored:
             return head
+    if measure:
+        return max(study.heads, key=lambda head: study.importance[measure][head.kind][head[1:]])
     best = max(findings, key=lambda finding: (finding.named, finding.choice), default=None)
     return best.head if best else study.heads[0]

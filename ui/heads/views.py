@@ -81,12 +81,12 @@ AGREE = 0.5
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw selectors for the table's contents, and for a head as an alternative to clicking."""
-    shows = {"": "role of each head"} if opened.tags else {}
+    shows = {"roles": "role of each head"} if opened.tags else {}
     shows |= {name: f"importance: {MEASURES[name].name}" for name in opened.study.importance}
     shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
-        "Show", list(shows), width=300, format_func=shows.__getitem__,
-        **bound(HeadsChoice.shows, key="role_box", value=role.name if role else measure),
+        "Show", list(shows), width=300, label_visibility="collapsed", format_func=shows.__getitem__,
+        **bound(HeadsChoice.shows, key="role_box", value=role.name if role else measure or "roles"),
     )  # fmt: skip
 
     def name(choice: Head) -> str:
@@ -95,7 +95,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
         return f"{KIND_NAMES[choice.kind].split()[0]} {choice.layer + 1}.{choice.head + 1}{does}"
 
     st.selectbox(
-        "Head", opened.study.heads, format_func=name, width=300,
+        "Head", opened.study.heads, format_func=name, width=300, label_visibility="collapsed",
         **filled("head_box", head, lambda chosen: url_state.put_head(*chosen)),
     )  # fmt: skip
 
@@ -117,7 +117,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         about = about_importance(study)
         if opened.name != OWN:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = MEASURES[measure].about
+        key = linked(agreement_in_words(study.importance, about), "rank correlation")
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -202,10 +202,7 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     if role is None and (few := too_few(opened)):
         return few
     if measure:
-        correlations = agreement_in_words(study.importance, about_importance(study))
-        return linked(
-            f"How much the predictions need each head. {correlations}", "rank correlation"
-        )
+        return f"**How much the predictions need each head.** {MEASURES[measure].about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
         have = f"{n} of {heads} heads {'has' if n == 1 else 'have'} a role"

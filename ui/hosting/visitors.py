@@ -14,13 +14,7 @@ from typing import Any
 from starlette.types import Message, Receive, Send
 
 from ui.core.public import whole_number
-from ui.platform.server import (
-    Connection,
-    DecodeError,
-    kind_of,
-    message_to_open_again,
-    widgets_in,
-)
+from ui.platform.server import Connection, DecodeError, kind_of, message_to_open_again, widgets_in
 from ui.work.visit import Pace
 
 VARIABLE = "HEADLIGHT_SESSIONS"

@@ -41,20 +41,20 @@ def parse(
         node: at which the offline view opens.
     """
     reading = read_parse(trace, words, model.tokenizer)
-    shown = drawing(trace, reading, words, (layer, head))
-    shares = bracket_weights(reading, shown.weights)
-    written = [index for index, each in enumerate(reading.nodes) if each.row is not None]
+    picture = drawing(trace, reading, words, (layer, head))
+    shares = bracket_weights(reading, picture.weights)
+    written = [index for index, node in enumerate(reading.nodes) if node.row is not None]
     rows = tuple(
         f"{reading.nodes[index].label}: {node_text(reading.nodes[index], words)}"
         for index in written
     )
     panel = Panel(
-        f"Cross-attention, {shown.where}", shares[written], rows, (*words, "</s>"),
+        f"Cross-attention, {picture.where}", shares[written], rows, (*words, "</s>"),
         "bracket or tag", "word",
     )  # fmt: skip
     return Exhibit(
         "parse", "The tree of a sentence",
         f"Weight on each word as each bracket was written: {reading.parse}.",
         (panel,), {"brackets": shares},
-        offline=shown.component(node).offline(), facts=facts_of(trace, shown.where),
+        offline=picture.component(node).offline(), facts=facts_of(trace, picture.where),
     )  # fmt: skip

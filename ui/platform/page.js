@@ -1,7 +1,8 @@
-// Streamlit's own page, as components see it: its main part, what closes at Escape, its tooltips and
-// charts, and the addresses that it pushes.
+// Streamlit's own page, as components see it: its main part, what closes at Escape, the link past the
+// sidebar, tooltips and charts, and the addresses that it pushes.
 export const MAIN = "[data-testid=stMain]";
 export const OPEN = "[data-testid=stPopoverBody], [role=combobox][aria-expanded=true]";
+export const SKIP = "[data-testid=stSkipToContent]";
 export const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
 
 // Streamlit opens a page at its bare address and then pushes the one with the view's parameters, so

@@ -21,7 +21,7 @@ from transformer.measures.vocabulary import (
 )
 from transformer.measures.words import word_groups
 from transformer.text.marks import is_unknown, unmarked
-from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide, embedding_tables, stack_input, stored_note
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -174,7 +174,7 @@ def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple
     normal = tokenizer.normalize(text)
     if not normal:
         return ()
-    special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
+    special = {*_special(tokenizer), *tokenizer.byte_ids}
     numbers = {p: tokenizer.scores[i] for i, p in enumerate(tokenizer.pieces) if i not in special}
     if tokenizer.kind == "unigram":
         total = total_log_probability(normal, numbers)
@@ -262,7 +262,7 @@ def plane_of(model: Translator, trace: Trace, side: TextSide, n_background: int)
 
 def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
     """Return ids of the most frequent ordinary pieces, or of the first merges for BPE."""
-    special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
+    special = {*_special(tokenizer), *tokenizer.byte_ids}
     ordinary = [index for index in range(tokenizer.vocab_size) if index not in special]
     ordinary.sort(key=lambda index: -tokenizer.scores[index])
     return tuple(ordinary[:count])
@@ -270,7 +270,11 @@ def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
 
 def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
     """Return the kind of each piece in a vocabulary."""
-    return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)
+    return piece_kinds(tokenizer.pieces, _special(tokenizer), tokenizer.byte_ids)
+
+
+def _special(tokenizer: Tokenizer) -> set[int]:
+    return {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id}
 
 
 def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> Segmentation:

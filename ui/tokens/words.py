@@ -65,8 +65,11 @@ def about_vocabulary(tokenizer: Tokenizer, kinds: tuple[PieceKind, ...], token: 
         + (
             "Each piece is a whole word or its end, unless `@@` marks that the word continues. "
             if tokenizer.kind in ("merges", "word")
-            else f"**{share_of_starts(kinds):.0%} of the pieces start with** `▁` and can stand as "
-            "a whole word; the others continue one. "
+            else "Each piece is a single character. "
+            if tokenizer.kind == "char"
+            else f"**{share_of_starts(kinds):.0%} of the pieces "
+            + ("end with** `▁`" if "ends a word" in kinds else "start with** `▁`")
+            + " and can stand as a whole word; the others are parts of one. "
         )
         + "Find pieces by text or id (a space finds `▁`), and choose a row to select its piece.\n\n"
         f"Selected: {code(tokenizer.pieces[token])}, id {token}."

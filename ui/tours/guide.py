@@ -22,6 +22,7 @@ import streamlit as st
 from figures.labels import one_stop, plain
 from transformer.checkpoint.reference import at
 from transformer.config import ModelConfig
+from transformer.edits.language import parse_edits
 from transformer.errors import InputError
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
@@ -33,7 +34,7 @@ from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.core.widgets import sets
 from ui.frame.page import Page, open_page, page_at
 from ui.frame.through_time import moments
-from ui.removals.views import NEEDS, without
+from ui.removals.views import NEEDS, single_heads, together, without
 from ui.tours import (  # noqa: F401 - facts
     checkpoint_facts,
     own,
@@ -145,6 +146,12 @@ def current_stop() -> TourStop | None:
     elif (short := _BY_NAME.get(url_state.get(TOUR))) is not None:
         return TourStop(short, min(url_state.get(STOP), len(short.stops)))
     return None
+
+
+def evidence() -> str:
+    """Return what shows the answer of the reader's stop, once it is answered."""
+    here = current_stop()
+    return "" if here is None or url_state.get(GUESS) is None else here.stop.shows
 
 
 def go_to(tour: Tour, number: int, beat: Guess = None) -> None:
@@ -274,7 +281,8 @@ def draw_bar(view: View, on: Page) -> None:
             )  # fmt: skip
             return
         st.markdown(_glossed(stop.text))
-        body = st.container(key="tour_waiting" if waiting else "tour_answered", gap="xsmall")
+        state = "waiting" if waiting else "shows" if stop.shows else "answered"
+        body = st.container(key=f"tour_{state}", gap="xsmall")
         question = body.container(gap="xsmall")
         if waiting:
             body.container(key="tour_veil").caption("The page appears once you answer.")
@@ -295,7 +303,9 @@ def scene_of(view: View) -> Scene:
     return Scene(
         trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics),
         opened.study if opened else None,
-        lambda: computed(view, NEEDS), lambda edits: computed(view, without(edits)),
+        lambda: computed(view, NEEDS),
+        lambda edits: computed(view, together(single_heads(parse_edits(edits), config))).tolist(),
+        lambda edits: computed(view, without(edits)),
         lambda: find_broken(view), lambda: _moments(view),
     )  # fmt: skip
 

@@ -58,17 +58,14 @@ def asked_in(here: TourStop, view: View) -> Asked:
     stop = here.stop
     if stop.facts is None:
         return Asked(stop.asked(None))
-    if view.kind != "checkpoint":
+    if view.kind != "checkpoint" or not view.checkpoint:
         raise UnfitError("This scene needs one of this project's encoder-decoder models.")
     facts = stop.facts(guide.scene_of(view))
     return Asked(stop.asked(facts), facts.pictures)
 
 
-def draw_scene(view: View) -> None:
-    """Draw the scene on screen: one sentence, its picture, and its question or answer."""
-    here = guide.current_stop()
-    if here is None:
-        return
+def draw_scene(here: TourStop, view: View) -> None:
+    """Draw a scene: one sentence, its picture, and its question or answer."""
     url_state.show_only(LECTURE, SCENE, CHECKPOINT, SENTENCE)
     stop, fresh = here.stop, guide.BEATS not in st.session_state
     with st.container(key="scene_head", horizontal=True, vertical_alignment="center"):
@@ -83,21 +80,21 @@ def draw_scene(view: View) -> None:
         st.session_state[guide.BEATS] = 0
         foot.markdown(f"{plain(str(error))} :gray[Go on to the next scene.]")
         return
-    if stop.facts and not asked.pictures:
-        guide.show_subject(here, view, guide.scene_of(view))
     st.session_state[guide.BEATS] = asked.beats
     beat, question = min(url_state.get(GUESS) or 0, asked.beats), asked.question
     if asked.pictures:
         alt = f"{stop.title} {asked.pictures[min(beat, len(asked.pictures) - 1)].title}"
         picture.image(picture_at(here, view, asked, beat), alt=alt)
-    with foot:
-        if question.ask:
-            st.markdown(question.ask)
-        if beat < asked.beats or not question.because:
-            st.markdown(" \u2003 ".join(map(plain, question.options)))
-        else:
-            right = f"**{plain(question.options[question.answer])}.** " if question.options else ""
-            st.markdown(f"{right}{question.because}")
+    elif stop.facts:  # a tour's stop, whose page has the answer
+        guide.show_subject(here, view, guide.scene_of(view))
+        if beat < asked.beats:
+            picture.html('<i class="hides"></i>')
+    answer = " \u2003 ".join(map(plain, question.options))
+    if beat == asked.beats:
+        right = question.options[question.answer : question.answer + 1]
+        answer = " ".join([*(f"**{plain(option)}.**" for option in right), question.because])
+    for text in filter(None, (question.ask, answer)):
+        foot.markdown(text)
     with st.container(key="scene_ahead"):
         _look_ahead(here, view, asked, beat)
     st.session_state[_AHEAD] = True
@@ -108,7 +105,7 @@ def picture_at(here: TourStop, view: View, asked: Asked, beat: int) -> bytes:
     number, theme = min(beat, len(asked.pictures) - 1), current_theme()
     shown = Exhibit("scene", "", "", (asked.pictures[number],))
     return run(
-        ("scene", repr(here.place), view.request, number, theme),
+        ("scene", here.stop.facts, view.request, number, theme),
         lambda report: to_png(shown, HALL[theme], lambda line: None),
     )
 
@@ -142,7 +139,7 @@ def draw_list(view: View, tour: Tour) -> None:
                 on_click=st.session_state.__setitem__, disabled=wants,
                 args=("headlight_lecture_files", (tour.name, view.request)),
                 help="A slide of 1920 x 1080 pixels for every scene, and one PDF with all of them, "
-                "questions, answers and notes. It takes about 10 seconds.",
+                "questions, answers and notes. It takes up to half a minute.",
             )  # fmt: skip
         files = files_of(view, tour) if wants else None
         for number, stop in enumerate(tour.stops, 1):
@@ -203,4 +200,4 @@ def files_of(view: View, tour: Tour) -> Files:
         )
         return Files(drawn, pdf)
 
-    return run(("lecture", tour.name, view.request), make, DRAWING)
+    return run(("lecture", repr(tour), view.request), make, DRAWING)

@@ -71,9 +71,9 @@ def all_at_once(scene: Scene) -> StopFacts:
     order = ranked(heads)[::-1]
     little = [head for head in order if abs(heads[head.kind][head.layer, head.head]) < SMALL]
     out = little if len(little) > 1 else order[: (len(order) + 1) // 2]
-    total = float(sum(heads[head.kind][head.layer, head.head] for head in out))
     edits = text_of(edits_off(out, order))
-    both, text = scene.without(edits)
+    *alone, both = scene.together(edits)  # as the page shows them
+    total, (_, text) = sum(alone), scene.without(edits)
     return StopFacts(
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},

@@ -22,8 +22,7 @@ from ui.tours.trace_facts import (
     diverse_token,
     how_many_masked,
     how_many_places,
-    middling_row,
-    unscaled,
+    steepest_row,
     which_word,
     without_scaling,
 )
@@ -92,7 +91,8 @@ def scene_steps(scene: Scene) -> StopFacts:
     steps = rows[:_MOST_BEATS]
     back = sum(after < before for before, after in pairwise(steps.argmax(axis=-1).tolist()))
     whole = Panel(
-        "Cross-attention, mean of all heads", rows, tuple(names(trace.predicted_tokens)),
+        "Cross-attention, mean of all heads", steps,
+        tuple(names(trace.predicted_tokens[: len(steps)])),
         tuple(names(trace.src_tokens)), "token written", "source token",
     )  # fmt: skip
     pictures = [written(trace, step, light=True) for step in range(len(steps))]
@@ -154,15 +154,13 @@ def scene_order(scene: Scene) -> StopFacts:
 @fact
 def scene_root(scene: Scene) -> StopFacts:
     """A row of weights, with and without division of the scores by √d_k."""
-    layer, head, step = middling_row(scene.trace)
-    row = scene.trace.cross[layer, head, step]
-    d_k = scene.config.d_k or scene.config.d_model // scene.config.n_heads
+    (layer, head, step), _, row, without = steepest_row(scene)
     title = f"Cross-attention, layer {layer + 1}, head {head + 1}, step {step + 1}"
     tokens = tuple(names(scene.trace.src_tokens))
     return replace(without_scaling(scene), settings={}, pictures=tuple(
         Series(title, tokens, {"divided by √d_k": row, "not divided": other}, y_title="weight",
                mark="bar")
-        for other in (np.full_like(row, np.nan), unscaled(row, d_k))
+        for other in (np.full_like(row, np.nan), without)
     ))  # fmt: skip
 
 

@@ -50,6 +50,8 @@ class Scene:
     study: Study | None = None
     #: measures the change without each part
     needs: Callable[[], Needs] = field(default=_unknown)
+    #: returns the changes by each edit alone and by all, with each head counted by itself
+    together: Callable[[str], Sequence[float]] = field(default=_unknown)
     #: returns the change of log-probability in nats under edits, and the edited translation
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
     #: finds a sentence and the head that a word of its translation depends on
@@ -129,6 +131,7 @@ class Stop:
     #: `ask` and `because` with slots, and `ask_x` and `because_x` of form x
     texts: Mapping[str, str]
     settings: Settings = field(default_factory=dict)  # of the page, by their names in the URL
+    shows: str = ""  # id of the heading, or class of the part, that shows the answer
 
     def question(self, scene: Scene) -> Question:
         """Return the question about a scene."""

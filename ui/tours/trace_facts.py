@@ -71,31 +71,35 @@ def one_row(scene: Scene) -> StopFacts:
     )  # fmt: skip
 
 
-def unscaled(row: Floats, d_k: int) -> Floats:
-    """Return attention weights without division of the scores by sqrt(d_k).
+def unscaled(rows: Floats, d_k: int) -> Floats:
+    """Return attention weights [..., m] without division of the scores by sqrt(d_k).
 
     Softmax ignores an added constant, so log weights serve as scores; multiplying them by
     sqrt(d_k) undoes the division (section 3.2.1).
     """
-    scores = np.log(np.maximum(row.astype(np.float64), 1e-30)) * np.sqrt(d_k)
-    exps = np.exp(scores - scores.max())
-    weights: Floats = (exps / exps.sum()).astype(np.float32)
+    scores = np.log(np.maximum(rows.astype(np.float64), 1e-30)) * np.sqrt(d_k)
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: Floats = (exps / exps.sum(axis=-1, keepdims=True)).astype(np.float32)
     return weights
 
 
-def middling_row(trace: Trace) -> tuple[int, ...]:
-    """Return layer, head and step of the cross-attention row with top weight nearest to 0.4."""
-    return best(-np.abs(trace.cross.max(axis=-1) - 0.4))
+def steepest_row(scene: Scene) -> tuple[tuple[int, ...], int, Floats, Floats]:
+    """Return the row of cross-attention whose top weight the division changes most.
+
+    Returns: layer, head and step; d_k; its weights, and those without division.
+    """
+    cross, config = scene.trace.cross, scene.config
+    d_k = config.d_k or config.d_model // config.n_heads
+    without = unscaled(cross, d_k)
+    at = best(without.max(axis=-1) - cross.max(axis=-1))
+    return at, d_k, cross[at], without[at]
 
 
 @fact
 def without_scaling(scene: Scene) -> StopFacts:
-    """A row of cross-attention, scaled and unscaled."""
-    trace = scene.trace
-    layer, head, t = middling_row(trace)
-    d_k = scene.config.d_k or scene.config.d_model // scene.config.n_heads
-    row = trace.cross[layer, head, t]
-    now, then = float(row.max()), float(unscaled(row, d_k).max())
+    """The top weight of a row, scaled and unscaled."""
+    (layer, head, t), d_k, row, other = steepest_row(scene)
+    now, then = float(row.max()), float(other.max())
     values = {"head": head + 1, "layer": layer + 1, "step": t + 1, "now": now, "then": then}
     return StopFacts(
         *numbers(then, [now, now / np.sqrt(d_k), (now + 1) / 2], "{:.2f}".format),

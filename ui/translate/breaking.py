@@ -47,7 +47,7 @@ class Broken(NamedTuple):
 class Effect(NamedTuple):
     """A translation without one head."""
 
-    change: float  # of the target's log-probability in the original translation, in nats
+    change: float  # change of the target's log-probability in the original translation, in nats
     text: str
 
 
@@ -98,7 +98,7 @@ def is_lost(word: str, before: str, after: str) -> bool:
 def marked(before: str, after: str) -> Runs:
     """Return a text as runs, alternately plain and strong; its new words are strong."""
     words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
-    old, new = ([re.sub(r"\W", "", word) for word in each] for each in (words, changed))
+    old, new = ([re.sub(r"\W", "", word) for word in side] for side in (words, changed))
     runs = [""]
     for kind, _, _, start, end in SequenceMatcher(None, old, new, False).get_opcodes():
         if end > start and (kind == "equal") != len(runs) % 2:

@@ -10,6 +10,7 @@ from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import VIEW, WHY, Param
 from ui.core.view import View
+from ui.translate.player import default_step
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,13 @@ class Pair(NamedTuple):
 def pair_now(view: View, trace: Trace) -> Pair:
     """Return the stored candidates, by default the step's own token and the best alternative.
 
-    The default step is the least certain one.
+    The default step is the player's, or the least certain one if there is no word to watch.
     """
-    default = int(trace.log_probs.argmin())
-    step = view.step(len(trace.predicted_ids), default) or 0
+    step = view.step(len(trace.predicted_ids))
+    if step is None:
+        example = view.examples.like(view.sentence)
+        watches = example is not None and example.watched(trace.src_tokens)
+        step = default_step(trace, example) - 1 if watches else int(trace.log_probs.argmin())
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)

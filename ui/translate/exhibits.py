@@ -74,7 +74,7 @@ def decoding(
     # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
-    named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
+    named = next((name for code, name in KIND_NAMES.items() if code == kind), "")
     of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
     facts = facts_of(trace, cell_name((layer, head)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"

@@ -73,9 +73,9 @@ def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
     """Return translations from each encoder layer's output as an exhibit."""
     result = earlier_layers(model, trace)
     last, shared = result[-1], np.ones((len(result), len(result[-1].tokens) + 1))
-    for row, each in zip(shared, result, strict=True):
-        row[[*not_shared(each.tokens, last.tokens)[1]]] = 0
-        row[-1] = each.complete
+    for row, translation in zip(shared, result, strict=True):
+        row[[*not_shared(translation.tokens, last.tokens)[1]]] = 0
+        row[-1] = translation.complete
     rows = tuple(f"layer {n}" for n in range(1, len(result) + 1))
     tokens, title = (*last.tokens, "</s>"), "Tokens of the finished translation"
     return Exhibit(
@@ -85,8 +85,8 @@ def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
         "(DecoderLens): the tokens that it shares with the finished translation, in their order.",
         parts=(Panel(title, shared, rows, tokens, "read from", "token", quantity="written"),),
         arrays={
-            "texts": np.array([each.text for each in result]), "shared": shared,
-            "log_probs": np.array([sum(each.log_probs) for each in result]),
+            "texts": np.array([translation.text for translation in result]), "shared": shared,
+            "log_probs": np.array([sum(translation.log_probs) for translation in result]),
         },
         facts=facts_of(trace),
     )  # fmt: skip
@@ -141,8 +141,8 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
     spell, before = model.tokenizer.target.shown, trace.tgt_ids[step]
     first, second = (plain_token(spell((token,), before)[0]) for token in (one, other))
     lost = np.array([np.nan if row.lost is None else row.lost for row in rows])
-    shares, shown = np.array([row.share for row in rows]), slice(0, 30)
-    short = tuple(re.sub("(-attention)? layer |, head ", ".", row.name) for row in rows[shown])
+    shares, largest = np.array([row.share for row in rows]), slice(0, 30)
+    short = tuple(re.sub("(-attention)? layer |, head ", ".", row.name) for row in rows[largest])
     return Exhibit(
         name=file_stem("why", "step", step + 1, one, other),
         title=f"Why {first}, not {second}? Step {step + 1}",
@@ -151,7 +151,7 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
         "loses if a part is taken out, measured.",
         parts=(
             Series("Shares of the difference", short,
-                   {"share": shares[shown], "lost without it": lost[shown]},
+                   {"share": shares[largest], "lost without it": lost[largest]},
                    "part", "logit", "bar"),
         ),
         arrays={

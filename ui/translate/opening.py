@@ -99,12 +99,12 @@ def draw_opening(view: View) -> bool:
     if not staged:
         st.session_state[_PLAYS] = ""
         return False
-    scenes = [scene(riddle, each, first=not at) for at, each in enumerate(staged)]
+    pairs = zip((None, *staged), staged, strict=False)
+    scenes = [scene(riddle, before, one) for before, one in pairs]
     words = script(riddle, staged, view.spoken)
     if trials := st.session_state[_TRIALS]:
         breaks, guesses = _tried(view, riddle, staged, trials)
-        pairs = zip(scenes, breaks, strict=True)
-        scenes = [replace(each, breaks=tried) for each, tried in pairs]
+        scenes = [replace(one, breaks=tried) for one, tried in zip(scenes, breaks, strict=True)]
         words = replace(words, guesses=guesses)
     show(
         opening_component(words, scenes, covers=covers),
@@ -246,6 +246,7 @@ def find_broken(view: View) -> Broken | None:
     return None
 
 
+ANOTHER = ("Another sentence",)
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
 
 
@@ -267,15 +268,11 @@ def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
 
 def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str]) -> Script:
     """Return the text around the scenes; `languages` are source and target codes."""
-    act = riddle.acts[0]
     source, target = ((name_of(code), code) for code in languages)
     return Script(
         lead=LEAD,
         question=f"What is “{riddle.pronoun}”?",
         why=riddle.rule,
-        nouns=(act.noun, act.other),
-        answer=0,
-        replies=(f"Yes, the {act.noun}.", f"No, the {act.noun}, not the {act.other}."),
         onward=tuple(
             _onward(one.act.sentence, other.act.sentence)
             for one, other in zip(staged, [*staged[1:], staged[0]], strict=True)
@@ -284,12 +281,15 @@ def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str])
     )
 
 
-def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
-    """Return the scene of a sentence, with a verdict on the head and the pronoun."""
+def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
+    """Return the scene of a sentence, with a verdict on the head and the pronoun.
+
+    It asks for the pronoun if it is no variant of the sentence before.
+    """
     act, referent, look = staged.act, staged.referent, staged.look
     at, beside = (float(staged.light[word]) for word in referent.nouns)
     who = "the same head"
-    if first and look is not None:
+    if before is None and look is not None:
         stack = "encoder" if look.kind == "encoder_self" else "decoder"
         who = f"in the {stack}, layer {look.layer + 1}, head {look.head + 1}"
     if look is None:
@@ -305,11 +305,16 @@ def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
         f"look more at {act.noun} than at {act.other}. "
     )
     detail += (at <= beside and act.known) or "Attention is not by itself an explanation."
-    heading = "" if first else f"Now “{riddle.pronoun}” is the {act.noun}."
+    heading = f"Now “{riddle.pronoun}” is the {act.noun}."
+    if before is None or _onward(before.act.sentence, act.sentence) == ANOTHER:
+        heading = ""
+    replies = f"Yes, the {act.noun}.", f"No, the {act.noun}, not the {act.other}."
     kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)
     breaks = target and break_of(staged.trace, target, staged.lit, {})
-    return Scene(staged.trace, referent, kind, staged.light, heading, verdict, detail, breaks)
+    return Scene(
+        staged.trace, referent, kind, staged.light, heading, replies, verdict, detail, breaks
+    )
 
 
 def _agreeing(staged: Staged) -> Runs:
@@ -328,4 +333,4 @@ def _onward(one: str, other: str) -> Runs:
     match [pair for pair in pairs if pair[0] != pair[1]]:
         case [(before, after)]:
             return ("Swap ", before.strip(".,;!?"), " for ", after.strip(".,;!?"))
-    return ("Another sentence",)
+    return ANOTHER

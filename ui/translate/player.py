@@ -54,7 +54,7 @@ def place_now(side: Side | None = None) -> PlayerPlace:
     if side is None or side.letter:
         return place
     side = finished(side) or side
-    example = side.view.examples.find(side.view.sentence)
+    example = side.view.examples.like(side.view.sentence)
     layer, head = computed(
         side.view, Computation("telling", (), lambda _, trace: _telling(trace, example))
     )
@@ -88,7 +88,7 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
 def ensure_step(side: Side, n_steps: int) -> None:
     """Store the default step unless `View.step` has one of `n_steps`."""
     if side.view.step(n_steps) is None:
-        example = side.view.examples.find(side.view.sentence)
+        example = side.view.examples.like(side.view.sentence)
         url_state.put(STEP, default_step((finished(side) or side).trace, example))
 
 

@@ -80,7 +80,10 @@ def draw_layers(view: View, trace: Trace) -> None:
 
 def _marked(one: Translation, last: Translation) -> str:
     """Return a translation as Markdown with words of the last layer's in bold."""
-    texts = [group_labels(each.tokens, word_groups(each.tokens)) for each in (one, last)]
+    texts = [
+        group_labels(translation.tokens, word_groups(translation.tokens))
+        for translation in (one, last)
+    ]
     if max(map(len, texts)) <= 1:  # a string of letters is one word
         texts = [one.tokens, last.tokens]
     new = set(not_shared(*texts)[0])
@@ -95,7 +98,7 @@ def draw_why(view: View, trace: Trace) -> None:
     pair = pair_now(view, trace)
     _draw_candidates(view, trace, pair)
     difference, shares = computed(view, apart(pair))
-    one, other = (code(_spelled(view, trace, pair.step, each)) for each in pair[1:])
+    one, other = (code(_spelled(view, trace, pair.step, token)) for token in pair[1:])
     times = math.exp(min(abs(difference), 50.0))
     first, second = (one, other) if difference >= 0 else (other, one)
     st.markdown(linked(
@@ -111,14 +114,14 @@ def draw_why(view: View, trace: Trace) -> None:
             partial(figure_for, view, why_not, **pair._asdict()), key="why",
             name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
         )  # fmt: skip
-    every = url_state.get(TranslateChoice.all_parts)
-    rows = shares if every else shares[:SHOWN]
+    all_parts = url_state.get(TranslateChoice.all_parts)
+    rows = shares if all_parts else shares[:SHOWN]
     if rest := shares[len(rows) :]:
         together = sum(row.share for row in rest)
         rows = [*rows, Share(f"the other {len(rest)} parts together", together)]
     event = st.altair_chart(
         sized(share_bars([row._asdict() for row in rows], current_theme())), theme=None,
-        on_select="rerun", selection_mode=BAR, key=f"why_{view.request.name}_{pair}_{every}",
+        on_select="rerun", selection_mode=BAR, key=f"why_{view.request.name}_{pair}_{all_parts}",
         alt=f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
     )  # fmt: skip
     picked = event["selection"].get(BAR)
@@ -150,7 +153,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     steps = [f"{n}  {plain_token(token)}" for n, token in enumerate(trace.predicted_tokens, 1)]
     candidates = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
                      strict=True))  # fmt: skip
-    options = [*candidates, *(each for each in (pair.one, pair.other) if each not in candidates)]
+    options = [*candidates, *(token for token in (pair.one, pair.other) if token not in candidates)]
 
     def name(token: int) -> str:
         spelled = plain_token(_spelled(view, trace, pair.step, token))

@@ -15,9 +15,8 @@ from dataclasses import replace
 import torch
 
 from figures.labels import in_bytes
-from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
-from transformer.files.safe import modified
+from transformer.files.safe import fingerprint, modified
 from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, describe, find, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer

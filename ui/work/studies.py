@@ -50,7 +50,7 @@ class Opened:
     """A study, with derived values computed on demand."""
 
     study: Study
-    name: str  # of its folder
+    name: str  # folder name
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -69,9 +69,9 @@ class Opened:
             for at, head in zip(clear.argmax(0), study.heads, strict=True)
         )
         return {
-            found.head: Tag(short_name(found.role), in_words(found), found)
-            for found in findings
-            if found
+            finding.head: Tag(short_name(finding.role), in_words(finding), finding)
+            for finding in findings
+            if finding
         }
 
     def where(self, pieces: Callable[[str], Any]) -> Where:

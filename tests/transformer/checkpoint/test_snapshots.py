@@ -22,12 +22,13 @@ from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.means import FILE as MEANS
 from transformer.checkpoint.means import read_means, write_means
-from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
+from transformer.checkpoint.reference import ModelRef, at, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of, weights_digest
 from transformer.edits.model import head_means
 from transformer.errors import CheckpointError, InputError
 from transformer.files.folders import FileCache
+from transformer.files.safe import fingerprint
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.text.tokenizer import Tokenizer

@@ -60,6 +60,16 @@ FILES: dict[str, tuple[str, bytes | Callable[[Path], None], str]] = {
     "OpenNMT-py, old": ("m.pt", old_opennmt, "OpenNMT-py"),
     "Firefox": ("model.ende.intgemm.alphas.bin", b"\1" + bytes(30), "Firefox Translations"),
     "CTranslate2": ("model.bin", CT2 + bytes(9), "CTranslate2"),
+    "CTranslate2, a decoder": (
+        "model.bin",
+        b"\5\0\0\0\x17\0TransformerDecoderSpec\0",
+        "CTranslate2",
+    ),
+    "OpenNMT-py, weights apart": (
+        "m.pt",
+        saved({"vocab": {}, "opt": 1, "optim": {}}),
+        "OpenNMT-py",
+    ),
     "GGUF": ("model.bin", b"GGUF\3\0\0\0", "llama.cpp"),
     "Keras": ("weights.bin", b"\x89HDF\r\n\x1a\n", "Keras"),
     "Keras 3": ("m.pt", keras, "Keras"),
@@ -93,6 +103,9 @@ FOLDERS = {
     "model.ende.intgemm.alphas.bin lex.50.50.ende.s2t.bin": "Firefox",
     "model.ckpt-9.index model.ckpt-9.data-00000-of-00001": "Tensor2Tensor",
     "saved_model.pb": "TensorFlow", "flax_model.msgpack": "from_flax=True", "m.keras": "Keras",
+    "flax_model-00001-of-00002.msgpack flax_model.msgpack.index.json": "from_flax=True",
+    "tf_model-00001-of-00002.h5 tf_model.h5.index.json": "from_tf=True",
+    "model.bin shared_vocabulary.json config.json": "CTranslate2",
     "model.nemo": "NeMo", "model.t7": "Lua", "params.best vocab.src.0.json": "Sockeye",
     "moses.ini phrase-table": "Moses", "config.json model.00.safetensors": "Eole",
 }  # fmt: skip

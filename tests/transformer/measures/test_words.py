@@ -343,4 +343,21 @@ def test_what_a_vocabulary_holds() -> None:
         "nothing": (), "<0x": (4,), "": tuple(range(12)),
     }  # fmt: skip
     assert {text: vocabulary.find(WHOLE, text) for text in wanted} == wanted
-    assert [vocabulary.piece_length(piece) for piece in ("▁", "▁ab", "ab", "a▁")] == [0, 2, 2, 2]
+    assert [vocabulary.piece_length(piece) for piece in ("▁", "▁ab", "ab", "a▁")] == [0, 2, 2, 1]
+
+
+@pytest.mark.parametrize(("pieces", "kinds", "lengths"), [
+    (("cement▁", "ce", "is▁", "▁"), "eiee", [6, 2, 2, 0]),  # SentencePiece with spaces at the end
+    (("play@@", "ing", "is", "ce@@"), "ieei", [4, 3, 2, 2]), (("low", "er</w>"), "ie", [3, 2]),
+    (("dog", "￭s", "￭", "cat"), "eiee", [3, 1, 0, 3]), (("dog", "cat"), "ss", [3, 3]),
+])  # fmt: skip
+def test_words_are_marked_at_either_end(
+    pieces: tuple[str, ...], kinds: str, lengths: list[int]
+) -> None:
+    found = vocabulary.piece_kinds(pieces, (), ())
+    assert "".join(kind[0] for kind in found) == kinds
+    assert [vocabulary.piece_length(piece) for piece in pieces] == lengths
+    counts = vocabulary.length_counts(pieces, found)
+    assert sum(map(sum, map(dict.values, counts.values()))) == len(pieces)
+    marked = sum(letter in "se" for letter in kinds)
+    assert vocabulary.share_of_starts(found) == marked / len(pieces)

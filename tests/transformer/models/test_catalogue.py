@@ -8,8 +8,8 @@ import pytest
 
 from tests.factories import make_trace
 from tests.transformer.conftest import Command
-from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
+from transformer.files.safe import fingerprint
 from transformer.models.arrays.kind import LACKS, ArchivedTrace
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, opened, resolve

@@ -18,13 +18,7 @@ from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors, removals
-from transformer.trace.lens import (
-    Part,
-    changes_without,
-    lens,
-    logit_shares,
-    parts_of,
-)
+from transformer.trace.lens import Part, changes_without, lens, logit_shares, parts_of
 from transformer.trace.position_vectors import embedding_tables, stack_input
 from transformer.trace.records import Trace
 from transformer.translator import Translator

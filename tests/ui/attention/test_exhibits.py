@@ -18,7 +18,7 @@ from ui.attention import choice
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice, to_pieces, to_units
 from ui.core import url_state
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import KIND, Param
 from ui.export.programs import Source
 
 TRACE = make_trace(S=6, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
@@ -107,12 +107,14 @@ def test_tokens_are_forgotten_with_another_kind_only() -> None:
     assert not url_state.stored(pin) and not url_state.stored(keys)
 
 
-def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> None:
-    for cell, layer in (((None, None), ()), ((2, None), (3,)), ((None, None), (None,))):
-        choice.choose_cell(cell)
-        assert url_state.stored(LAYER) == bool(layer)
-        assert not layer or url_state.get(LAYER) == layer[0]
-        assert not any(map(url_state.stored, (HEAD, choice.AttentionSettings.map)))
+def test_a_chosen_mean_is_in_the_link_and_nothing_chosen_is_the_clearest_head() -> None:
+    trace = make_trace(S=7, T=5, n_decoder_layers=3, n_heads=3)
+    clearest = divmod(int(mutual_information(trace.cross).argmax()), 3)
+    assert choice.read_choice(trace).cell == clearest
+    assert choice.wanted_cell(choice.read_choice(trace)) == clearest
+    choice.choose_cell((None, None))
+    assert choice.read_choice(trace).cell == (None, None)
+    assert url_state.everything()["layer"] == url_state.everything()["head"] == "mean"
 
 
 def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
@@ -134,12 +136,12 @@ def test_what_a_kind_does_not_have_is_still_wanted() -> None:
     choice.choose_cell((2, 1))
     url_state.put(KIND, "encoder_self")
     assert choice.read_choice(trace).cell == (None, 1)
-    assert choice.wanted_cell() == (2, 1)
+    assert choice.wanted_cell(choice.read_choice(trace)) == (2, 1)
     assert choice.wanted_marks(choice.read_choice(trace)) == ()
     choice.mark_heads([(0, 0), (2, 1)])
     assert choice.read_choice(trace).heads == ((0, 0),)
     assert choice.wanted_marks(choice.read_choice(trace)) == ((0, 0), (2, 1))
     url_state.put(KIND, "cross")
     assert choice.read_choice(trace).heads == ((0, 0), (2, 1))
-    choice.choose_cell(choice.wanted_cell())
+    choice.choose_cell(choice.wanted_cell(choice.read_choice(trace)))
     assert choice.wanted_marks(choice.read_choice(trace)) == ()

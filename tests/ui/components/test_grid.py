@@ -274,9 +274,7 @@ def test_dimmed_keys_and_no_heads_have_no_lines() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), unique=True, max_size=40))
-def test_colours_never_repeat_and_16_heads_take_the_first_16(
-    heads: list[tuple[int, int]],
-) -> None:
+def test_colours_never_repeat_and_16_heads_take_the_first_16(heads: list[tuple[int, int]]) -> None:
     slots = colour_slots(heads)
     assert len(set(slots)) == len(heads)
     assert max(slots, default=0) < max(16, len(heads))

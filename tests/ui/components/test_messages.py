@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from figures.outcomes import OUTCOMES
 from figures.palette import CHROME, THEMES, contrast
 from tests.factories import make_stages, make_trace
+from tests.forks import ROOT
 from tests.messages import unpack
 from tests.searched import searched
 from tests.ui.components.test_grid import TABS
 from tests.ui.components.test_packing import JSON
 from transformer.measures.beam import Tree, beam_tree
+from transformer.trace.whole import record_whole
+from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from ui.components import lines, plan, stages
 from ui.components.cut import Cut, Piece, cuts_component, pieces_component
@@ -229,8 +232,9 @@ TREE = beam_tree(searched(3, 3))
 NODES = {"a": 1, "b": None, "dropped": False}
 STEP = {"step": 3, "layer": None, "head": 2, "shifted": True, "kind": "cross"}
 PLACE = PlayerPlace(3, None, 2, True)
-LIMITS = plan.Limits(layers=3, sources=7, rows=5, heads=2)
-BLOCK = {"layer": 2, "source": 6, "row": 4, "block": "encoder_ffn"}
+LIMITS = plan.Limits(layers=(1, 3), heads=(2, 2), sources=7, rows=5)
+BLOCK = {"source": 6, "row": 4, "focus": "decoder.3.cross.2"}
+CHANGE = {"what": "switch", "kind": "cross", "layer": 1, "head": 2, "query": 0, "key": 6}
 LINK = {"page": "head", "stack": "decoder", "kind": "cross", "layer": 2, "head": 1}
 NUMBERS = ([(0, 0), (9, 9)], [10, -1, 2.0])
 
@@ -279,9 +283,25 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
                                     {"take": True})],
     ),
     "plan": (
-        lambda said: plan.parse_choice(said, LIMITS), [(BLOCK, PlanChoice(2, 6, 4, "encoder_ffn"))],
-        [BLOCK | wrong for wrong in ({"layer": 3}, {"source": -1}, {"row": True}, {"block": "x"},
-                                     {"layer": "1"})],
+        lambda said: plan.parse_choice(said, LIMITS),
+        [(BLOCK, PlanChoice(6, 4, "decoder.3.cross.2")),
+         *((BLOCK | {"focus": focus}, PlanChoice(6, 4, focus)) for focus in
+           ("", "encoder.1", "encoder.1.self_norm", "decoder.2.ffn", "softmax",
+            "decoder.embedding"))],
+        [BLOCK | wrong for wrong in (
+            {"source": -1}, {"row": True}, {"row": 5}, {"focus": "decoder.4"}, {"focus": None},
+            {"focus": "encoder.2.self"}, {"focus": "encoder.1.cross"}, {"focus": "decoder.0"},
+            {"focus": "decoder.1.cross.3"}, {"focus": "encoder.1.cross_norm"}, {"focus": "x"},
+            {"focus": "decoder.1.ffn.1"}, {"focus": "softmax.1"})],
+    ),
+    "plan's changes": (
+        lambda said: plan.parse_touched(said, TRACE),
+        [(CHANGE, plan.Touched("switch", "cross", 1, 2, 0, 6)),
+         (CHANGE | {"what": "take", "query": 4, "key": int(TRACE.top_ids[4, 1])},
+          plan.Touched("take", "cross", 1, 2, 4, int(TRACE.top_ids[4, 1])))],
+        [CHANGE | wrong for wrong in ({"what": "add"}, {"layer": 2}, {"head": 3}, {"query": 5},
+                                      {"key": 7}, {"key": None}, {"what": "take", "key": 99999},
+                                      {"what": "take", "query": 5}, {"what": "take", "key": True})],
     ),
     "plan's links": (
         lambda said: plan.parse_opened(said, LIMITS),
@@ -310,3 +330,13 @@ def test_what_the_browser_reports_is_checked(name: str, anything: Any) -> None:
     for said in (*wrong, None, True, "3", [1], {"kind": "cross"}):
         assert parse(said) is None
     parse(anything)  # does not stop the page
+
+
+def test_thirty_tokens_of_the_everyday_model_are_less_than_a_megabyte_and_a_half() -> None:
+    model = Translator.load(ROOT / "checkpoints/everyday-en-de")
+    trace = model.trace([5] * 29, [6] * 29)
+    assert len(trace.src_ids) == len(trace.tgt_ids) == 30
+    whole = record_whole(model.model, model.tokenizer.target, trace)
+    shown = plan.plan_component(whole, trace, model.config, PlanChoice(3, 4, "decoder.4"))
+    assert len(shown.message()) < 1_500_000
+    assert abs(len(shown.body) / plan.n_bytes(trace, model.config) - 1) < 0.05

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ui
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import Param
+from ui.core.url_state import OneOf, Param
 
 for module in pkgutil.walk_packages(ui.__path__, "ui."):
     importlib.import_module(module.name)
@@ -46,7 +46,7 @@ def others(param: Param[Any]) -> list[Any]:
     """Return possible values of the setting, its default first."""
     found = [param.default]
     held = [cell.cell_contents for cell in getattr(param.parse, "__closure__", None) or ()]
-    words = [word for each in held for word in getattr(each, "__self__", ())]  # see `one_of`
+    words = [word for each in (param.parse, *held) if isinstance(each, OneOf) for word in each]
     for raw in (*RAWS, *words):
         try:
             value = param.parse(raw)

@@ -72,9 +72,7 @@ def test_a_late_or_dropped_query_does_not_turn_time_back() -> None:
     assert app.text[0].value == "3 False" and app.query_params == {"mine": "3"}
 
 
-def test_an_earlier_url_takes_back_what_it_did_not_say(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_earlier_url_takes_back_what_it_did_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
     app = run_script(mine="1")
     app.session_state["later"] = 3
     app.run()

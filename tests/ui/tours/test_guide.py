@@ -18,6 +18,7 @@ from tests.forks import ROOT
 from tests.test_calls import check_program
 from tests.transformer.study.test_corpus import study
 from transformer.config import ModelConfig
+from transformer.edits.language import parse_edits
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.study.records import Role, Study, studies_of
 from transformer.trace.records import Needs, Trace
@@ -25,7 +26,7 @@ from transformer.trace.removals import needs
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.page import all_pages
-from ui.removals.views import without
+from ui.removals.views import together, without
 from ui.tours.checkpoint_facts import length_of
 from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, stem
@@ -55,6 +56,7 @@ def shipped(request: pytest.FixtureRequest) -> Scene:
     return Scene(
         trace, entry.config, entry.metrics, needs=lambda: found,
         study=Study.load(studies[0]) if studies else study(),
+        together=lambda edits: together(parse_edits(edits)).make(translator, trace).tolist(),
         without=lambda edits: without(edits).make(translator, trace),
     )  # fmt: skip
 
@@ -118,7 +120,8 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
     trace = make_trace(S=s, T=t, n_heads=n_heads, seed=seed)
     scene = Scene(
         trace, CONFIG, needs=lambda: needs_of(trace, seed),
-        without=lambda edits: (-seed / 7, "x y"), study=MADE,
+        without=lambda edits: (-seed / 7, "x y"), together=lambda edits: [0.5, -seed / 7],
+        study=MADE,
     )  # fmt: skip
     for stop in STOPS:
         asked = stop.question(scene)
@@ -179,11 +182,15 @@ def test_answers_about_removed_parts_are_those_of_the_measured_changes() -> None
         taken.append(edits)
         return -1.25, "ein_satz"
 
-    scene = Scene(trace, CONFIG, needs=lambda: measured, without=without)
+    scene = Scene(
+        trace, CONFIG, needs=lambda: measured, without=without,
+        together=lambda edits: [0.1, 0.114, -1.25],
+    )  # fmt: skip
     assert question(APART, 1, scene).because.startswith("2 of 21.")
     assert right(APART, 3, scene) == KIND_NAMES["cross"]
     assert right(APART, 4, scene) == names(trace.src_tokens)[3]
     assert right(APART, 5, scene) == "−1.25"
+    assert "0.21 nats in total" in question(APART, 5, scene).ask, "as the page says"
     assert "ein_satz" in question(APART, 5, scene).because.replace("\\", "")
     edits = APART.stops[4].facts(scene).settings["edit"]
     assert set(taken) == {edits} == {"off decoder.1.2; off decoder.1.3"}

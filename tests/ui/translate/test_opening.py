@@ -27,7 +27,8 @@ RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
 
 def scenes(traces: Sequence[Trace]) -> list[Scene]:
     staged = stage(RIDDLE, traces)
-    return [scene_of(RIDDLE, each, first=not at) for at, each in enumerate(staged)]
+    pairs = zip((None, *staged), staged, strict=False)
+    return [scene_of(RIDDLE, before, each) for before, each in pairs]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,9 @@ def test_scenes_name_the_head_and_give_both_nouns(kind: str, stack: str) -> None
     assert first.kind == kind and "Of the 25 heads that read “it”" in first.detail
     assert "The same head gives animal 1.00" in "".join(second.verdict)
     assert (first.heading, second.heading) == ("", "Now “it” is the animal.")
+    # Another sentence is another question.
+    assert last.heading == ""
+    assert last.replies == ("Yes, the street.", "No, the street, not the animal.")
     # At the last one the light stays where it does not belong.
     assert "The same head gives street 0.00" in "".join(last.verdict)
     assert last.detail.endswith(KNOWN) and KNOWN not in first.detail
@@ -57,7 +61,7 @@ def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
     (staged,) = stage(RIDDLE, [dataclasses.replace(trace, encoder_self=encoder, cross=cross)])
     assert staged.look is None
     np.testing.assert_allclose(staged.light, staged.referent.weights["cross"].mean(axis=(0, 1)))
-    shown = scene_of(RIDDLE, staged, first=True)
+    shown = scene_of(RIDDLE, None, staged)
     assert "The mean of the decoder's heads gives animal" in "".join(shown.verdict)
 
 

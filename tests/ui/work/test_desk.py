@@ -321,9 +321,7 @@ def test_a_budget_is_used_up_and_comes_back() -> None:
     mine.check()
 
 
-def test_work_ends_when_the_budget_is_used_and_waits_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_work_ends_when_the_budget_is_used_and_waits_free(monkeypatch: pytest.MonkeyPatch) -> None:
     now, reached = [0.0], []
     monkeypatch.setattr(desk.time, "monotonic", lambda: now[0])
     mine = Budget(12, lambda: now[0])

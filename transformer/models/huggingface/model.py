@@ -20,19 +20,10 @@ import torch
 from transformer.device import Device, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.models.huggingface.building import Family, build, copied, vocabulary_sizes
-from transformer.models.huggingface.files import (
-    FILES,
-    generation_settings,
-    library,
-    read_values,
-)
+from transformer.models.huggingface.files import FILES, generation_settings, library, read_values
 from transformer.models.huggingface.generate import Generation, read_generation
-from transformer.models.huggingface.tokenizer import (
-    PREFERRED,
-    HubTokenizer,
-    checked_tokenizer,
-    read_tokenizer,
-)
+from transformer.models.huggingface.tokenizer import PREFERRED, HubTokenizer
+from transformer.models.huggingface.tokenizer_files import checked_tokenizer, read_tokenizer
 from transformer.models.huggingface.tracing import KINDS, Tracing, position_limits
 from transformer.models.importers.settings import Settings
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole

@@ -19,20 +19,14 @@ from transformer.models.huggingface.generate import Generated, Generation, gener
 from transformer.models.huggingface.tokenizer import HubTokenizer, TokenizedText
 from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
-from transformer.trace.building import (
-    NO_PREDICTIONS,
-    build_trace,
-    penalties,
-    predictions,
-    to_array,
-)
+from transformer.trace.building import NO_PREDICTIONS, build_trace, penalties, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
 
 #: Largest deviation of a row's sum from 1.
 ROW_TOLERANCE = 1e-3
-#: Memory limit of a trace.
-MAX_TRACE_BYTES = 2 * 2**30
+#: Memory limit of a trace, and of a search.
+MAX_BYTES = 2 * 2**30
 
 #: Map names in the library's output.
 OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
@@ -120,6 +114,14 @@ def position_limits(model: Any) -> Iterator[int]:
             yield module.num_embeddings - (offset if type(offset) is int else first)
 
 
+def _check_bytes(what: str, n_bytes: int, less: str = "") -> None:
+    if n_bytes > MAX_BYTES:
+        raise InputError(
+            f"{what} could take {n_bytes / 2**30:.1f} GiB; at most {MAX_BYTES / 2**30:g} GiB are "
+            f"allowed, so take {less}a shorter sentence"
+        )
+
+
 class Tracing:
     """Run the model of a `transformer.models.huggingface.model.HuggingFaceModel`."""
 
@@ -150,16 +152,24 @@ class Tracing:
         return run(self._model, self.family, self.name, src, tgt)
 
     def _check_memory(self, n_src: int, n_tgt: int) -> None:
-        """Raise `InputError` for a trace that could exceed `MAX_TRACE_BYTES`."""
+        """Raise `InputError` for a trace that could exceed `MAX_BYTES`."""
         sizes, numbers = map_sizes(n_src, n_tgt), n_tgt * self._text.sizes[1]
         for kind, maps in self._output.maps.items():
             numbers += maps[:, :, 0, 0].size * math.prod(sizes[kind])
-        if 4 * numbers > MAX_TRACE_BYTES:
-            raise InputError(
-                f"the maps of {n_src} source and {n_tgt} target tokens could take "
-                f"{4 * numbers / 2**30:.1f} GiB; at most {MAX_TRACE_BYTES / 2**30:g} GiB are "
-                "allowed, so take a shorter sentence"
-            )
+        _check_bytes(f"the maps of {n_src} source and {n_tgt} target tokens", 4 * numbers)
+
+    def _check_search(self, beam_size: int, n_before: int, new_tokens: int) -> None:
+        """Raise `InputError` for a search whose cache and scores could exceed `MAX_BYTES`."""
+        config = self._model.config.get_text_config(decoder=True)
+        n_layers, n_heads = self._output.maps["decoder_self"].shape[:2]
+        sizes = (getattr(config, name, None) or 0 for name in ("d_kv", "head_dim"))
+        width = max(getattr(config, "hidden_size", 0), n_heads * max(sizes))
+        # Keys and values of every token, and the scores before and after the processors.
+        numbers = 2 * n_layers * (n_before + new_tokens) * width + 4 * self._text.sizes[1]
+        if self.family == "decoder":  # the first step is a pass over the text, for every beam
+            numbers += 2 * n_heads * n_before**2
+        what = f"beam size {beam_size} over {n_before} and {new_tokens} more tokens"
+        _check_bytes(what, 4 * beam_size * numbers, "a smaller beam or ")
 
     def _continue(
         self,
@@ -275,6 +285,7 @@ class Tracing:
         self, generation: Generation, ids: Sequence[int], new_tokens: int, progress: Report | None
     ) -> Generated:
         n_layers = len(self._output.maps["decoder_self"])
+        self._check_search(generation.decoding.beam_size, len(ids), new_tokens)
         return generate(self._model, self.name, generation, ids, new_tokens, progress, n_layers)
 
     def _given(

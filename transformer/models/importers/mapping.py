@@ -74,9 +74,7 @@ def embedding_aliases(
 
 
 def with_tables(
-    config: ModelConfig,
-    state: dict[str, Tensor],
-    rounding: Callable[[int], Tensor | float],
+    config: ModelConfig, state: dict[str, Tensor], rounding: Callable[[int], Tensor | float]
 ) -> ModelConfig:
     """Remove position tables from `state` if they equal the config's sinusoids.
 

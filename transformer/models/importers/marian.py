@@ -156,8 +156,7 @@ def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig
 
     start = _token(given, "decoder_start_token_id", pad)
     start = decoding.followed("decoder_start_token_id", ids, [start])[0]
-    by_default = decoding is given and "forced_eos_token_id" not in given.values
-    forced = decoding.followed("forced_eos_token_id", end, [eos] * by_default)
+    forced = decoding.followed("forced_eos_token_id", end, [])
     banned = decoding.followed("bad_words_ids", words, ())
     # The library ignores other ids.
     never = decoding.followed("suppress_tokens", lambda v: ids(inside(v, vocabularies[1])), [])

@@ -286,7 +286,7 @@ class StackModel(Unedited):
         src = padded(rows, self.config.pad_id, torch.device(self.device))
         results = search(
             StackSteps(self.model, src), limits, request.settings,
-            piece=lambda token, before: self.tokenizer.pieces[token], progress=progress,
+            piece=lambda token, *_: self.tokenizer.pieces[token], progress=progress,
         )  # fmt: skip
         return [result.hypotheses[0] for result in results]
 

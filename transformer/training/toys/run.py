@@ -129,7 +129,9 @@ class Lane:
             "decoder_self": decoded.self_attention,
             "cross": decoded.cross_attention,
         }
-        return {kind: np.asarray(each[:, 0]) for kind, each in maps.items() if each is not None}
+        return {
+            kind: np.asarray(weights[:, 0]) for kind, weights in maps.items() if weights is not None
+        }
 
     def labels(self) -> tuple[list[str], list[str]]:
         """Return the probe's source pieces and decoder input pieces."""
@@ -184,7 +186,7 @@ class ToyRun:
     def __init__(self, path: Path, settings: list[ToySettings], job: Job) -> None:
         """Build the models. Args: job: receives progress in updates; its request is a `Control`."""
         self.job = job
-        self.lanes = [Lane(each, path / str(index)) for index, each in enumerate(settings)]
+        self.lanes = [Lane(choice, path / str(index)) for index, choice in enumerate(settings)]
         self.updates = max(choice.updates for choice in settings)
         self.update, self.factor = 0, 1.0
         for lane in self.lanes:

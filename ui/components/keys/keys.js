@@ -1,6 +1,6 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
-import { HELPS, MAIN, OPEN, replaceBareAddresses } from "../../platform/page.js";
+import { HELPS, MAIN, OPEN, replaceBareAddresses, SKIP } from "../../platform/page.js";
 import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
@@ -45,6 +45,9 @@ function component({ root, header: data }, { setTriggerValue }) {
   const gloss = make("div", "gloss", { role: "status", hidden: "" });
   root.replaceChildren(link.button, hint, link.box, list, gloss, blank);
   if (wasOpen) list.show();
+  offerSkip();
+  if (data.evidence && data.evidence !== root.evidence) scrollTo(data.evidence);
+  root.evidence = data.evidence;
 
   const onKey = (event) => {
     if (event.key === "Tab") return reach(document.querySelector(MAIN));
@@ -121,17 +124,50 @@ function hover(target, { clientX, clientY }, names) {
   for (const name of names) target.dispatchEvent(new PointerEvent(name, about));
 }
 
+// Scrolls to a heading by its id, or a part of a component by its class, once the page has it. A tour's
+// bar with the answer stays above it.
+function scrollTo(name, tries = 40) {
+  const parts = [...document.querySelectorAll(`${MAIN} *`)];
+  const at = document.getElementById(name)
+    ?? parts.map((each) => each.shadowRoot?.querySelector(`.${name}`)).find(Boolean);
+  if (at) {
+    const bar = document.querySelector(".st-key-tour")?.getBoundingClientRect().height ?? 0;
+    at.style.scrollMarginTop = `calc(${bar}px + 4.5rem)`;
+    at.scrollIntoView();
+  }
+  if (tries && !at) setTimeout(scrollTo, 250, name, tries - 1);
+}
+
 // While presenting, keys reach the page's first picture without a click. The picture alone handles
 // those that it takes.
 function pass(event) {
-  const stops = ".component[tabindex='0'], .component [tabindex='0']";
-  const picture = [...document.querySelectorAll(`${MAIN} *`)]
-    .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
-    .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
+  const picture = firstPicture();
   picture?.focus({ preventScroll: true });
   if (!picture || picture.dispatchEvent(new KeyboardEvent("keydown", event))) return;
   event.preventDefault();
   event.stopImmediatePropagation();
+}
+
+function firstPicture() {
+  const stops = ".component[tabindex='0'], .component [tabindex='0']";
+  return [...document.querySelectorAll(`${MAIN} *`)]
+    .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
+    .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
+}
+
+// A second link beside Streamlit's "Skip to main content", past the controls to the first picture.
+function offerSkip() {
+  const skip = document.querySelector(SKIP);
+  if (!skip || skip.nextElementSibling?.matches(".skip-to-picture")) return;
+  const link = skip.cloneNode();
+  link.removeAttribute("data-testid");
+  link.classList.add("skip-to-picture");
+  link.textContent = "Skip to the picture";
+  link.onclick = (event) => {
+    event.preventDefault();
+    (firstPicture() ?? document.querySelector(MAIN)).focus();
+  };
+  skip.after(link);
 }
 
 // Let Tab stop at what scrolls and holds nothing to stop at, so that arrows can scroll it: not every

@@ -56,7 +56,8 @@ class Scene:
     #: ("cross")
     kind: AttentionKind
     light: Floats  # [W], weight on every source word after the guess
-    heading: str  # what the pronoun is, "" if the reply to a guess says it
+    heading: str  # what the pronoun is, "" if the scene asks for it and the reply says it
+    replies: tuple[str, str]  # to the right noun, the first, and to the other
     verdict: Runs  # explanation of the light
     detail: str  # text below the verdict
     breaks: Break | None = None  # None if there is no word to lose
@@ -69,9 +70,6 @@ class Script:
     lead: str  # introduction
     question: str  # asked before the pronoun
     why: str  # consequence of the answer
-    nouns: tuple[str, ...]  # possible answers
-    answer: int  # index of the right answer
-    replies: tuple[str, ...]  # replies to a right and a wrong answer
     onward: tuple[Runs, ...]  # per scene, the label of the button for the next scene
     #: name and code of source and target language
     languages: tuple[tuple[str, str], tuple[str, str]]
@@ -117,6 +115,7 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         "kind": scene.kind,
         "light": _rounded(scene.light),
         "heading": scene.heading,
+        "replies": scene.replies,
         "verdict": list(scene.verdict),
         "detail": scene.detail,
         "breaks": asdict(scene.breaks) if scene.breaks else None,

@@ -100,7 +100,7 @@ class Opening {
     this.header = header;
     this.report = (name, value = true) => setTriggerValue(name, value);
     if (!header.covers) this.report("covers");
-    else if (this.waiting) this.show(0);
+    else if (this.waiting) this.show(this.at);
     else if (this.guess !== null && this.scene.breaks?.trials.length) this.tell();
   }
 
@@ -132,7 +132,8 @@ class Opening {
   }
 
   ask() {
-    const { question, why, nouns } = this.header;
+    const { question, why } = this.header;
+    const nouns = this.scene.nouns.map((at) => this.words[at].firstChild.textContent.replace(/\P{L}+$/u, ""));
     this.written(this.scene.step);
     this.shine(null, [], 0);
     this.tokens[this.scene.step].classList.add("slot");
@@ -142,7 +143,7 @@ class Opening {
       this.guess = guess;
       this.waiting = !this.header.covers; // the light is still being looked for
       if (this.waiting) currentTarget.setAttribute("aria-busy", "true");
-      else this.show(0);
+      else this.show(this.at);
     };
     const answers = make("div", "choices",
       nouns.map((noun, i) => make("button", "answer", { onclick: (event) => take(i, event) }, noun)));
@@ -184,10 +185,9 @@ class Opening {
 
   /** Say what the light shows, and what can be done next. */
   explain() {
-    const { replies, answer } = this.header;
-    const { heading, verdict, detail } = this.scene;
+    const { heading, replies, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
-    const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
+    const reply = make("h2", "", heading || replies[this.guess]);
     const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
     const outcome = make("p", "verdict", runs);
     const onclick = ({ currentTarget }) => {
@@ -215,7 +215,17 @@ class Opening {
   onward() {
     const { onward, scenes } = this.header;
     if (!scenes[1]) return [];
-    const next = () => this.show((this.at + 1) % scenes.length);
+    const next = () => {
+      const at = (this.at + 1) % scenes.length;
+      if (!at || scenes[at].heading) return this.show(at);
+      this.at = at;
+      this.guess = null;
+      this.fill();
+      this.guessing = false;
+      this.root.classList.remove("guessing");
+      this.ask();
+      this.below.querySelector("h2").focus({ preventScroll: true });
+    };
     const label = onward[this.at].map((run, i) => make(i % 2 ? "strong" : "span", "", run));
     return make("button", "answer swap", { onclick: next }, label);
   }

@@ -1,46 +1,70 @@
-"""Figure 1 of the paper for one checkpoint, with a sentence's numbers in every block.
+"""Figure 1 of the paper for one checkpoint, with all numbers of a sentence in one message.
 
-The visitor chooses a layer, a source token and a decoder row in the browser, which redraws and
-reports the choice. A click on a block with its own page is a separate report.
+The picture plays a translation, unfolds blocks in place, and follows any token through any layer,
+all in the browser. It reports the choice, a part to change, and a part to open as a page.
+
+The body holds 16-bit integers. Every slice of an array along its first axis has a scale of its own,
+so that a number is as exact as the slice's largest allows: 1/65,534 of it.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from figures.labels import show_token
+from figures.palette import ROLES, THEMES, categorical
 from transformer.config import ModelConfig
-from transformer.trace.records import StackName, Stream, Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
-from ui.components.packing import Component, fields, floats, labels, signed_colours
+from transformer.trace.records import StackName, Trace, Whole
+from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.components.packing import (
+    Component,
+    attention_colours,
+    fields,
+    finite,
+    fits,
+    labels,
+    signed_colours,
+)
 
-#: Blocks whose view is below the drawing.
-BLOCKS = ("decoder_ffn", "encoder_ffn", "decoder_stream", "encoder_stream")
-#: Pages that a block can open.
+#: Pages that a part can open.
 TARGETS = ("attention", "head", "tokens", "positions", "translate")
-#: Vector components that are drawn.
-STRIP = 48
+#: Bytes above which the message has the chosen tokens only, without queries, keys and values.
+MOST_BYTES = 4_000_000
+#: Next tokens for every step.
+N_CANDIDATES = 6
+#: Kinds of attention by stack.
+KINDS: dict[StackName, tuple[AttentionKind, ...]] = {
+    "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
+}  # fmt: skip
+#: A layer, a block in it and a head; an embedding; or the softmax. All count from 1.
+_FOCUS = re.compile(
+    r"(encoder|decoder)\.(?:embedding|([1-9]\d{0,3})(?:\.(?:(self|cross)(?:\.([1-9]\d{0,3}))?"
+    r"|(self_norm|cross_norm|ffn_norm|ffn)))?)|softmax"
+)
 #: Block descriptions.
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """A choice in the drawing; indices count from 0."""
+    """A choice in the picture; positions count from 0."""
 
-    layer: int  # open layer of the deeper stack; the other opens its last layer if it has fewer
     source: int  # source position
     row: int  # decoder row
-    block: str  # one of `BLOCKS`, whose view is below
+    focus: str  # the part that is unfolded, see `fitting`
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A clicked block with its own page; indices count from 0."""
+    """A part to open as a page; indices count from 0."""
 
     page: str  # page address
     stack: StackName
@@ -50,123 +74,243 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Numbers of layers, source tokens, decoder rows and heads."""
+class Touched:
+    """A change of the model or the translation; indices count from 0."""
 
-    layers: int
+    what: Literal["switch", "cut", "take"]  # a head, an edge of a head, a next token
+    kind: AttentionKind
+    layer: int
+    head: int
+    query: int  # the step of a next token
+    key: int  # or the token's id
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes that a report may refer to."""
+
+    layers: tuple[int, int]  # of the encoder and the decoder
+    heads: tuple[int, int]
     sources: int
     rows: int
-    heads: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> Limits:
+        """Return the limits of a trace."""
+        shapes = trace.encoder_self.shape, trace.cross.shape
+        return cls(
+            (shapes[0][0], shapes[1][0]), (shapes[0][1], shapes[1][1]),
+            len(trace.src_tokens), len(trace.tgt_tokens),
+        )  # fmt: skip
+
+    def fitting(self, focus: str) -> str:
+        """Return a focus such as `decoder.2.cross.3`, or "" for a part that does not exist."""
+        match = _FOCUS.fullmatch(focus)
+        if match is None:
+            return ""
+        stack, layer, block, head, other = match.groups()
+        s = int(stack == "decoder")
+        wrong = (
+            (layer is not None and int(layer) > self.layers[s])
+            or (head is not None and int(head) > self.heads[s])
+            or (s == 0 and "cross" in (block or other or ""))
+        )
+        return "" if wrong else focus
 
 
 def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid."""
-    report = fields(
-        reported, layer=range(limits.layers), source=range(limits.sources),
-        row=range(limits.rows), block=BLOCKS,
-    )  # fmt: skip
-    return None if report is None else PlanChoice(**report)
+    report = fields(reported, source=range(limits.sources), row=range(limits.rows))
+    focus = reported.get("focus") if report is not None else None
+    if report is None or not isinstance(focus, str) or focus != limits.fitting(focus):
+        return None
+    return PlanChoice(**report, focus=focus)
 
 
 def parse_opened(reported: Any, limits: Limits) -> Opened | None:
-    """Return the opened block, or None if the report is invalid."""
+    """Return the part to open, or None if the report is invalid."""
     report = fields(
         reported, page=TARGETS, stack=("encoder", "decoder"), kind=("", *ATTENTION_KINDS),
-        layer=range(limits.layers), head=range(limits.heads),
+        layer=range(max(limits.layers)), head=range(max(limits.heads)),
     )  # fmt: skip
     return None if report is None else Opened(**report)
 
 
-def limits_of(stream: Stream, trace: Trace) -> Limits:
-    """Return the limits for a sentence."""
-    return Limits(
-        layers=max(len(stream.encoder.hidden), len(stream.decoder.hidden)),
-        sources=len(trace.src_tokens),
-        rows=len(trace.tgt_tokens),
-        heads=max(trace.encoder_self.shape[1], trace.decoder_self.shape[1]),
-    )
+def parse_touched(reported: Any, trace: Trace) -> Touched | None:
+    """Return the change, or None if the report is invalid for this trace."""
+    report = fields(reported, what=("switch", "cut", "take"), kind=ATTENTION_KINDS)
+    if report is None:
+        return None
+    layers, heads, queries, keys = trace.attention(report["kind"]).shape
+    if report["what"] == "take":
+        step = reported.get("query")
+        if not fits(step, range(len(trace.top_ids))):
+            return None
+        keys = tuple(trace.top_ids[step].tolist())  # a next token of that step
+    place = fields(
+        reported, layer=range(layers), head=range(heads), query=range(queries),
+        key=keys if isinstance(keys, tuple) else range(keys),
+    )  # fmt: skip
+    return None if place is None else Touched(**report, **place)
 
 
-def strongest(maps: Floats) -> Floats:
-    """Return head, key and size of the largest weight for every layer and query.
+@dataclass(frozen=True)
+class Edited:
+    """Effects of edits and steering, which the picture marks."""
 
-    Shapes: [L, H, n, m] to [L, n, 3].
-    """
-    n_keys = maps.shape[3]
-    flat = maps.transpose(0, 2, 1, 3).reshape(maps.shape[0], maps.shape[2], -1)  # [L, n, H m]
-    best = flat.argmax(axis=-1)
-    weights = np.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
-    return np.stack([best // n_keys, best % n_keys, weights], axis=-1).astype(np.float32)
+    out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
+    cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
+    before: tuple[str, ...] = ()  # the translation before the last change
+    possible: bool = False  # whether parts can be changed
+    never: Collection[int] = ()  # ids that cannot be taken
+
+
+def n_bytes(trace: Trace, config: ModelConfig) -> int:
+    """Return the size of a message with every token."""
+    s, t = len(trace.src_ids), len(trace.tgt_ids)
+    d_model, (e, d) = config.d_model, (len(trace.encoder_self), len(trace.cross))
+    maps = sum(trace.attention(kind).size for kind in ATTENTION_KINDS)
+    heads = 3 * d_model * (e * s + d * t) + d_model * d * (t + 2 * s)
+    stream = d_model * ((2 + 4 * e) * s + (2 + 6 * d) * t)
+    return 2 * (maps + heads + stream)
 
 
 def plan_component(
-    stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice
-) -> Component[PlanChoice]:
-    """Return the drawing as a component; `parse_opened` reads its event `open`.
+    whole: Whole, trace: Trace, config: ModelConfig, chosen: PlanChoice,
+    edited: Edited | None = None,
+) -> Component[PlanChoice]:  # fmt: skip
+    """Return the picture as a component; see `parse_opened` and `parse_touched` for its events.
 
-    The body holds the arrays in the order of `read` in plan.js.
+    A message that would be larger than `MOST_BYTES` has the chosen source token and row only.
     """
-    stacks, numbers, strips = [], [], []
-    kinds: dict[StackName, tuple[AttentionKind, ...]] = {
-        "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
-    }  # fmt: skip
-    for name, of in kinds.items():
-        states = stream.stack(name)
-        depth, d_model = len(states.hidden), config.d_model
-        stacks.append({
-            "name": name,
-            "depth": depth,
-            "blocks": list(states.blocks),
-            "kinds": list(of),
-            "tokens": labels(states.tokens, 18),
-            "strip": min(STRIP, d_model),
-        })  # fmt: skip
-        looks = np.stack([strongest(trace.attention(kind)) for kind in of], axis=1)
-        numbers += [
-            states.norms, states.added_norms, states.shares,
-            states.n_firing, looks,
-            np.linalg.norm(states.leaving, axis=-1),
-        ]  # fmt: skip
-        # The first vector components after every step as levels of one signed scale per stack:
-        # [steps, n, D]. The largest 1% are clipped.
-        steps = np.concatenate([
-            states.entering[None], states.hidden.reshape(-1, *states.entering.shape)
-        ])[..., :STRIP]  # fmt: skip
-        limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
-        levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
-        strips.append(levels.astype(np.uint8).tobytes())
-    header = {
-        "label": f"The whole model, {len(stream.encoder.hidden)} encoder and "
-        f"{len(stream.decoder.hidden)} decoder layers",
-        "pre": stream.pre_norm,
-        "stacks": stacks,
-        "predicted": labels(trace.predicted_tokens, 18),
-        "probabilities": np.exp(trace.log_probs).round(4).tolist(),
-        "words": words_for(config),
-        "d_model": config.d_model,
-        "neurons": [config.d_ff, config.decoder_inner],
-        "signed": signed_colours(),
+    edited = edited or Edited()
+    all_tokens = n_bytes(trace, config) <= MOST_BYTES
+    rows: dict[StackName, list[int] | None] = {
+        "encoder": None if all_tokens else [chosen.source],
+        "decoder": None if all_tokens else [chosen.row],
     }
-    limits = limits_of(stream, trace)
+    arrays, body = [], []
+    for name, values in arrays_of(whole, trace, rows):
+        scales, packed = _packed(values)
+        arrays.append([name, list(values.shape), scales])
+        body.append(packed)
+    tops = zip(trace.top_tokens, trace.top_log_probs, trace.top_ids.tolist(), strict=True)
+    header = {
+        "label": f"The whole model, {len(trace.encoder_self)} encoder and "
+        f"{len(trace.cross)} decoder layers",
+        "pre": whole.stream.pre_norm,
+        "stacks": [
+            {
+                "name": name,
+                "depth": len(whole.stream.stack(name).hidden),
+                "blocks": ["ffn" if block == "feed_forward" else block
+                           for block in whole.stream.stack(name).blocks],
+                "kinds": list(KINDS[name]),
+                "tokens": labels(whole.stream.stack(name).tokens, 18),
+                "rows": rows[name],
+                "neurons": whole.stream.stack(name).inner.shape[-1],
+                "firing": whole.stream.stack(name).n_firing.tolist(),
+            }
+            for name in KINDS
+        ],
+        "predicted": labels(trace.predicted_tokens, 18),
+        "ids": list(trace.predicted_ids),
+        "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
+        "candidates": [
+            [[label, float(p), id] for label, p, id in
+             zip(labels(tokens, 14), np.exp(logs.astype(np.float64)).round(6), ids, strict=True)]
+            [:N_CANDIDATES]
+            for tokens, logs, ids in tops
+        ],
+        "lens": _lens(whole),
+        "words": labels(whole.tokens, 14),
+        "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
+        "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
+                 for at in np.argwhere(whole.held[kind])],
+        "out": [*map(list, edited.out)],
+        "cuts": [*map(list, edited.cuts)],
+        "before": labels(edited.before, 18),
+        "possible": edited.possible,
+        "never": [*edited.never],
+        "texts": texts_for(config),
+        "arrays": arrays,
+        "signed": signed_colours(),
+        "colours": attention_colours(),
+        "roles": ROLES,
+        "hues": {theme: categorical(max(trace.encoder_self.shape[1], trace.cross.shape[1]), theme)
+                 for theme in THEMES},
+    }  # fmt: skip
+    limits = Limits.of(trace)
     return Component(
-        "plan", header, floats(numbers) + b"".join(strips), choice=asdict(chosen),
+        "plan", header, b"".join(body), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, limits),
     )  # fmt: skip
 
 
-def words_for(config: ModelConfig) -> dict[str, dict[str, str]]:
-    """Return a model's block descriptions by their id in layout.js."""
-    d_k = config.d_k
+def _lens(whole: Whole) -> list[list[list[Any]]]:
+    """Return [token, probability, rank of the prediction, its log-probability] by layer and row."""
+    lens = whole.lens
+    values = zip(
+        whole.lens_tokens, np.exp(lens.top_log_probs), lens.ranks, lens.log_probs, strict=True
+    )
+    return [
+        [[show_token(token, 14), round(float(p), 4), int(rank), finite(own)]
+         for token, p, rank, own in zip(*layer, strict=True)]
+        for layer in values
+    ]  # fmt: skip
+
+
+def arrays_of(
+    whole: Whole, trace: Trace, rows: dict[StackName, list[int] | None]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays of a message by the names that data.js uses; integers stay integers.
+
+    Args: rows: the positions to keep in each stack, None for all.
+    """
+    for stack, kinds in KINDS.items():
+        at: Any = slice(None) if rows[stack] is None else rows[stack]
+        of = whole.stream.stack(stack)
+        for kind in kinds:
+            yield f"w.{kind}", trace.attention(kind)[:, :, at]
+            yield f"c.{kind}", whole.head_norms[kind][:, :, at]
+            if rows[stack] is None:
+                yield from ((f"{name}.{kind}", getattr(whole, name)[kind]) for name in "qkv")
+                if kind in whole.relative:
+                    yield f"r.{kind}", whole.relative[kind]
+        steps = np.concatenate([of.entering[None], of.hidden.reshape(-1, *of.entering.shape)])
+        yield f"x.{stack}", steps[:, at]
+        yield f"o.{stack}", of.outputs.reshape(-1, *of.entering.shape)[:, at]
+        yield f"e.{stack}", whole.content[stack][None, at]
+        if whole.stream.pre_norm:
+            yield f"l.{stack}", of.leaving[None, at]
+        neurons = whole.neurons[stack]
+        yield f"i.{stack}", neurons[:, at]
+        yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
+    yield "t", whole.words[:, at]
+    yield "z", whole.logits[:, at]
+
+
+def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
+    """Return scales and 16-bit numbers; integers have no scale and no sign."""
+    if values.dtype.kind == "i":
+        return [], values.astype("<u2").tobytes()
+    flat = np.ascontiguousarray(values, dtype=np.float32).reshape(len(values), -1)
+    scales = np.abs(flat).max(axis=1, initial=0) / 32767
+    scales[scales == 0] = 1
+    packed = np.rint(flat / scales[:, None]).astype("<i2")
+    return [float(f"{scale:.9g}") for scale in scales], packed.tobytes()
+
+
+def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
+    """Return a model's block descriptions by block."""
     sizes = {
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
-        "encoder_heads": config.n_heads, "encoder_width": d_k or config.d_model // config.n_heads,
-        "decoder_heads": config.decoder_heads,
-        "decoder_width": d_k or config.d_model // config.decoder_heads,
+        "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
-    words = {
-        name: {part: text.format(**sizes) for part, text in texts.items()}
-        for name, texts in _WORDS.items()
+    texts = {
+        name: {part: text.format(**sizes) for part, text in parts.items()}
+        for name, parts in _WORDS.items()
     }
-    return words | {"norm": words[f"{config.norm}-norm"]}
+    return texts | {"norm": texts[f"{config.norm}-norm"]}

@@ -1,135 +1,137 @@
-// Where everything stands, in CSS pixels: as figure 1, with one layer of each stack opened.
-import { openIn } from "./plan.js";
+// Where everything stands, in CSS pixels. A stack is a column of bands, from the tokens to its output: upwards
+// as in figure 1, or downwards on a phone, where the decoder follows the encoder.
+import { range } from "../shared/index.js";
 
-// Returns: {width, height, blocks, lines, frames, notes}; blocks from the bottom up, encoder first.
-export function layOut(view, width, unit) {
-  const gap = Math.max(30 * unit, width * 0.08);
-  const column = Math.min(330 * unit, (width - gap) / 2);
-  const start = (width - 2 * column - gap) / 2;
-  const raised = [0, 1].map((s) => raise(view, s, start + s * (column + gap), column, unit));
-  const height = Math.max(...raised.map((each) => each.top)) + 6 * unit;
-  const plan = { width, height, blocks: [], lines: [], frames: [], notes: [] };
-  for (const each of raised) {
-    for (const block of each.blocks) plan.blocks.push({ ...block, y: height - block.y - block.h });
-    const { x, y, w, h } = each.frame;
-    plan.frames.push({ x, y: height - y - h, w, h });
+const NARROWEST = 13; // columns of tokens
+const GAP = 4;
+const TIGHT = 3; // beside what is unfolded
+// Heights of what is unfolded: the least, and the most by block.
+const PANEL = 250;
+const MOST = { self: 345, cross: 330, ffn: 270, softmax: 215, embedding: 170 };
+const NORM = 190;
+const CARD = 150; // on a phone
+
+// A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
+export function parseFocus(focus, stacks) {
+  const last = stacks[1].depth - 1;
+  if (focus === "softmax") return { s: 1, layer: last, block: "softmax", head: null };
+  const [name, layer, block, head] = focus.split(".");
+  const s = name === "encoder" ? 0 : 1;
+  if (layer === "embedding") return { s, layer: 0, block: "embedding", head: null };
+  return {
+    s, layer: layer ? layer - 1 : last, block: block ?? null, head: head ? head - 1 : null,
+  };
+}
+
+export function focusOf(view, { s, layer, block, head }) {
+  if (block === "softmax") return block;
+  const name = view.header.stacks[s].name;
+  if (block === "embedding") return `${name}.embedding`;
+  return [name, layer + 1, block, head === null || head === undefined ? null : head + 1]
+    .filter((part) => part !== null && part !== undefined).join(".");
+}
+
+// The layer of a stack that shows its blocks.
+export function openLayer(view, s) {
+  return Math.min(view.focus.layer, view.header.stacks[s].depth - 1);
+}
+
+export function layOut(view, width, height, unit) {
+  const narrow = width < 560;
+  const { focus } = view;
+  const gap = narrow ? 0 : 26;
+  const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.64 : 0.36);
+  const plan = { width, narrow, unit, stacks: [] };
+  const long = narrow ? Math.max(560, height) : height;
+  let [x, from] = [0, narrow ? CARD * unit : 0];
+  for (const s of [0, 1]) {
+    const w = (width - gap) * share(s);
+    const made = bandsOf(view, s, long, unit, narrow);
+    const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
+    stack.from = from;
+    plan.stacks.push(stack);
+    if (narrow) from += made.length + 16;
+    else x += w + gap;
   }
-  plan.spines = raised.map((each) => each.spine);
-  const at = (s, y) => [plan.spines[s], height - y];
-  raised.forEach((each, s) => {
-    plan.lines.push({ name: "spine", d: pathOf([at(s, 0), at(s, each.top)]) });
-    plan.lines.push(...each.skips.map((skip) => arrow(skip.map(([x, y]) => [x, height - y]))));
-    const { x, w } = each.frame;
-    const anchor = s === 0 ? "start" : "end";
-    const n = `${view.header.stacks[s].tokens.length} × ${view.header.d_model}`;
-    plan.notes.push({ x: plan.spines[s] + 6 * unit, y: height - 3 * unit, anchor: "start", text: n });
-    const title = `${s ? "Decoder" : "Encoder"} layer ${openIn(view, s) + 1}`;
-    const place = s === 0 ? x + 8 * unit : x + w - 8 * unit;
-    plan.notes.push({ x: place, y: height - each.frame.y - each.frame.h + 13 * unit, anchor, text: title });
-  });
-  plan.memory = memoryOf(plan, raised, start + column + gap / 2, unit);
-  plan.lines.push(arrow(plan.memory));
+  const tall = Math.max(...plan.stacks.map((stack) => stack.length));
+  plan.height = narrow ? from : Math.max(tall, Math.min(height, tall));
+  for (const stack of plan.stacks) {
+    const y = (t) => (narrow ? stack.from + t : plan.height - t);
+    for (const band of stack.bands) {
+      [band.in, band.out] = [y(band.t), y(band.t + band.length)];
+      [band.top, band.h] = [Math.min(band.in, band.out), band.length];
+      [band.x, band.w] = [stack.x, stack.w];
+    }
+    stack.end = y(stack.length);
+    // The encoder's output leaves its last layer.
+    stack.output = stack.bands.filter(({ kind }) => kind === "layer" || kind === "norm").at(-1).out;
+  }
+  const free = plan.height - plan.stacks[0].length - 14;
+  plan.card = narrow ? { x: 0, y: 0, w: width, h: CARD * unit } : { x: 0, y: 0, w: plan.stacks[0].w, h: free };
   return plan;
 }
 
-// One stack, heights counted from its bottom.
-function raise(view, s, left, width, unit) {
-  const { header } = view;
+// The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
+function columnsOf(view, s, x, w, unit, narrow) {
+  const n = view.header.stacks[s].tokens.length;
+  const gutter = (narrow ? 64 : s ? 104 : 78) * unit;
+  const room = w - gutter - 8;
+  const count = Math.min(n, Math.floor(room / NARROWEST));
+  const chosen = s ? view.state.row : view.state.source;
+  const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
+  const cw = Math.min(44, room / count);
+  const right = s === 1 && !narrow; // labels stand at the outer side, as in figure 1
+  const left = x + (right ? 8 : gutter) + (room - cw * count) / 2;
+  const at = (token) => (token < first || token >= first + count ? null : left + (token - first + 0.5) * cw);
+  return { left, cw, first, count, at, label: right ? w - gutter + 10 : 6 };
+}
+
+// The bands of a stack in the order of the flow, with their start t and length.
+function bandsOf(view, s, height, unit, narrow) {
+  const { header, focus } = view;
   const stack = header.stacks[s];
-  const open = openIn(view, s);
-  const inset = Math.min(30 * unit, width * 0.12);
-  const [x, w] = [left + inset, width - 2 * inset];
-  const made = { blocks: [], skips: [], spine: left + width / 2, top: 14 * unit };
-  const put = (id, height, more) => {
-    made.blocks.push({
-      id: `${stack.name}.${id}`, stack: s, x, y: made.top, w, h: height * unit, look: "plain", ...more,
-    });
-    made.top += height * unit;
-  };
-  const rise = (space) => (made.top += space * unit);
-  put("embedding", 24, { words: `${stack.name}.embedding`, page: "tokens" });
-  rise(8);
-  put("positions", 24, { words: "positions", page: "positions", step: 0 });
-  rise(12);
-  const plate = Math.max(7, Math.min(16, 96 / stack.depth));
-  const plates = (from, to) => {
-    for (let layer = from; layer < to; layer++) {
-      const step = (layer + 1) * stack.blocks.length;
-      put(`layer${layer}`, plate, { words: "layer", look: "plate", layer, step });
-      rise(3);
+  const open = openLayer(view, s);
+  const unfolds = (block, layer) =>
+    focus.s === s && focus.block === block && (layer === undefined || focus.layer === layer);
+  const inside = focus.s === s && focus.block !== null;
+  const bands = [];
+  const gap = inside ? TIGHT : GAP;
+  const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
+  put("tokens", 60);
+  put("embedding", inside ? 16 : 18, { block: "embedding" });
+  const plate = inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
+  for (const layer of range(stack.depth)) {
+    if (layer !== open) put("layer", plate, { layer });
+    else for (const block of stack.blocks) {
+      put("block", inside ? 16 : block === "ffn" ? 32 : 52, { layer, block });
+      put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
     }
-  };
-  plates(0, open);
-  rise(3);
-  const bottom = made.top;
-  rise(8);
-  stack.blocks.forEach((name, k) => raiseBlock(view, made, { s, name, k, open, put, rise, x, w, unit }));
-  rise(14);
-  made.frame = { x: left + 2, y: bottom, w: width - 4, h: made.top - bottom };
-  rise(5);
-  plates(open + 1, stack.depth);
-  if (header.pre) {
-    rise(4);
-    put("final", 18, { words: "final", look: "thin", below: "stream", step: stack.depth * stack.blocks.length, ends: true });
   }
-  rise(10);
   if (s === 1) {
-    put("linear", 24, { words: "linear", page: "tokens", step: stack.depth * stack.blocks.length, ends: true });
-    rise(8);
-    put("softmax", 24, { words: "softmax", page: "translate", ends: true });
-    rise(10);
+    put("softmax", inside ? 16 : 18, { block: "softmax" });
+    put("candidates", inside ? 40 : 66);
   }
-  return made;
-}
-
-// A sub-layer of the opened layer with its norm, and the way around it.
-function raiseBlock(view, made, { s, name, k, open, put, rise, x, w, unit }) {
-  const { header } = view;
-  const step = open * header.stacks[s].blocks.length + k;
-  const place = { k, layer: open };
-  const attends = name !== "feed_forward";
-  const kind = attends ? { kind: k } : {};
-  const from = made.top - 1 * unit;
-  rise(5);
-  if (header.pre) {
-    put(`${name}.norm`, 17, { words: "norm", look: "thin", below: "stream", step, ...place });
-    rise(4);
+  for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
+  const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
+  const panel = bands.find(({ unfolded }) => unfolded);
+  const spare = height - total();
+  if (panel) {
+    const most = (MOST[panel.block] ?? NORM) * unit;
+    panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
+    const folded = bands.filter(({ kind }) => kind === "layer");
+    const left = Math.min(30 * unit, (height - total()) / folded.length);
+    if (left > 0) for (const band of folded) band.length += left;
   }
-  const stack = header.stacks[s].name;
-  if (attends) {
-    const words = name === "cross" ? "cross.qkv" : `${stack}.qkv`;
-    put(`${name}.qkv`, 15, { words, look: "ports", page: "head", ...kind, ...place, step });
-    rise(1);
+  else if (spare > 0 && s === 1 && !narrow) {
+    const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
+    for (const band of grows) band.length += Math.min(40 * unit, spare / grows.length);
   }
-  const leads = attends ? { page: "attention" } : { below: "ffn" };
-  put(name, 34, { words: `${stack}.${name}`, look: "main", ...kind, ...leads, ...place, step });
-  rise(4);
-  const middle = made.top + 8.5 * unit;
-  const words = header.pre ? "add" : "norm";
-  put(`${name}.add`, 17, { words, look: "thin", below: "stream", step: step + 1, ...place });
-  const side = s === 0 ? x - 10 * unit : x + w + 10 * unit;
-  const end = s === 0 ? x : x + w;
-  made.skips.push([[made.spine, from], [side, from], [side, middle], [end, middle]]);
-  rise(7);
-}
-
-// The encoder's output on its way to the keys and values of the decoder's opened layer.
-function memoryOf(plan, raised, middle, unit) {
-  const ports = plan.blocks.find((block) => block.id === "decoder.cross.qkv");
-  const top = plan.height - raised[0].top;
-  const y = ports.y + ports.h / 2;
-  return [[plan.spines[0], top], [middle, top], [middle, y], [ports.x - 1 * unit, y]];
-}
-
-function pathOf(points) {
-  return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-}
-
-// A line with a small head at its end.
-function arrow(points) {
-  const [[x0, y0], [x, y]] = points.slice(-2);
-  const far = Math.hypot(x - x0, y - y0) || 1;
-  const [ux, uy] = [((x - x0) / far) * 5, ((y - y0) / far) * 5];
-  const wing = (side) => `M${x - ux - side * uy * 0.7} ${y - uy + side * ux * 0.7}L${x} ${y}`;
-  return { name: "way", d: pathOf(points) + wing(1) + wing(-1) };
+  let t = 0;
+  for (const band of bands) {
+    band.t = t;
+    t += band.length + gap;
+    band.id = [stack.name, band.layer === undefined ? null : band.layer + 1, band.block ?? band.kind]
+      .filter((part) => part !== null).join(".");
+  }
+  return { bands, length: t - gap };
 }

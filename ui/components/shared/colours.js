@@ -62,3 +62,10 @@ export function lightUp(element, table, weight) {
   element.style.backgroundColor = colour;
   element.style.color = colour && inkOn(colour);
 }
+
+// The colours of queries, keys, values and the residual stream (figures/palette.py), as {q, k, v, residual} and
+// as CSS variables of `root`.
+export function rolesOf(root, { roles }, theme) {
+  for (const [role, colour] of Object.entries(roles[theme])) root.style.setProperty(`--${role}`, colour);
+  return roles[theme];
+}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from figures.labels import plain_token, show_token
+from figures.palette import ROLES
 from transformer.trace.records import HeadStages
 from ui.components.packing import Component, fields, floats, labels, signed_colours
 
@@ -73,6 +74,7 @@ def stages_component(
         "relative": None if stages.relative is None else stages.relative.tolist(),
         "difference": difference,
         "signed": signed_colours(),
+        "roles": ROLES,
         "group": group,
     }
     arrays = (

@@ -29,7 +29,8 @@ export function strip(row, pen, at, { name, label, values, y, h, limit }) {
   const w = at.width - at.left - at.right;
   const most = limit ?? largest(values);
   paintCells(pen, at, values, 1, values.length, at.left, y, w, h, most);
-  put(pen, at, label, at.left - 8, y + h / 2, { align: "right" });
+  const colour = at.look.roles[label === "x" ? "residual" : label];
+  put(pen, at, label, at.left - 8, y + h / 2, { align: "right", ...(colour ? { colour, weight: 600 } : {}) });
   put(pen, at, `±${short(most)}`, at.left + w + 8, y + h / 2);
   addArea(row, name, [at.left, y, w, h], 1, values.length);
 }

@@ -50,6 +50,7 @@ function mathNode(part) {
   const element = mathElement(tag);
   if (inside.length === 1 && typeof inside[0] === "string" && /^m(i|n|o|text)$/.test(tag)) {
     element.textContent = inside[0];
+    element.setAttribute("class", inside[0].toLowerCase()); // queries, keys and values have their colours
   } else {
     element.append(...inside.map(mathNode));
   }

@@ -1,7 +1,7 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O. Choosing a key
 // or moving the divisor redraws every stage here.
-import { alignParts, cellUnder, colourOf, extend, floatsOf, fourDigits, groupOf, make, modified, shown, spokenList,
-  syncChoice, themed, watch, wordsOf } from "../shared/index.js";
+import { alignParts, cellUnder, colourOf, extend, floatsOf, fourDigits, groupOf, make, modified, rolesOf, shown,
+  spokenList, syncChoice, themed, watch, wordsOf } from "../shared/index.js";
 import { divisorOf, divisorSlider, weighed } from "./divisor.js";
 import { equations } from "./equations.js";
 import { drawStage, note } from "./pictures.js";
@@ -139,7 +139,8 @@ function look(root, header) {
   const themes = themed(root);
   const signed = header.signed[themes.theme];
   const [negative, positive] = [colourOf(signed, 40), colourOf(signed, 215)];
-  return { ...themes, negative, positive, signed: wordsOf(signed) };
+  const roles = rolesOf(root, header, themes.theme);
+  return { ...themes, negative, positive, roles, signed: wordsOf(signed) };
 }
 
 function check({ header }) {

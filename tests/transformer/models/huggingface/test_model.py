@@ -639,6 +639,17 @@ def test_bad_settings(
         made[name].ours.trace("A dog.", **options)
 
 
+@pytest.mark.parametrize("name", ["t5", "bart", "gpt2"])
+def test_a_beam_that_takes_too_much_memory_is_refused(
+    name: str, made: dict[str, Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = {"new_tokens": 20} if name == "gpt2" else {"max_length": 20}
+    monkeypatch.setattr("transformer.models.huggingface.tracing.MAX_BYTES", 2**19)
+    made[name].ours.trace("A dog.", beam_size=2, **limit)
+    with pytest.raises(InputError, match=r"^beam size 64 over \d+ and 20 .* take a smaller beam"):
+        made[name].ours.trace("A dog.", beam_size=64, **limit)
+
+
 def test_progress_can_stop(made: dict[str, Pair]) -> None:
     def progress(step: int, steps: int) -> None:
         seen.append((step, steps))

@@ -337,12 +337,15 @@ def test_a_ban_of_the_end_leaves_the_others(name: str, tmp_path: Path) -> None:
     models.make_folder(tmp_path / "theirs", "tied, unequal depths")
     if name == "config.json":
         (tmp_path / "theirs" / "generation_config.json").unlink()
-    settings = {"suppress_tokens": [11, 0, 9, 10**6], "forced_eos_token_id": None}
+    settings = {"suppress_tokens": [11, 0, 9, 10**6], "forced_eos_token_id": ...}
     edit(name, **settings)(tmp_path / "theirs")
     pair = opened_by_both(tmp_path)
     assert pair.ours.config.suppressed_ids == (9, 11)
     assert "suppress_tokens=[0]" in inspect_entry(tmp_path / "ours").unused
-    pair.theirs.model.generation_config.suppress_tokens = [11, 9]
+    library = type(pair.theirs.model).from_pretrained(tmp_path / "theirs").generation_config
+    assert pair.ours.config.forced_eos is bool(library.forced_eos_token_id) is False
+    pair.theirs.model.generation_config.update(suppress_tokens=[11, 9])
+    pair.theirs.model.generation_config.forced_eos_token_id = None
     for found, expected in found_by_both(pair, 4, 1.0, 8, False):
         assert expected == found
 

@@ -1,0 +1,193 @@
+"""The whole model's picture: its numbers, and what it does without a server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from figures.exhibit import Exhibit, Series
+from tests.tiny_models import CONFIGS, random_model
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.inspection import inspect_head
+from transformer.trace.records import Trace, Whole
+from transformer.trace.whole import record_whole
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
+from ui.components import plan
+from ui.components.plan import KINDS, Edited, PlanChoice, plan_component
+from ui.export.html import to_html
+
+SENTENCE = "The cat sat on the mat."
+ROLES = {kind: (stack, "cross" if kind == "cross" else "self")
+         for stack, kinds in KINDS.items() for kind in kinds}  # fmt: skip
+#: The row of a head's table with this name, as numbers.
+ROW = """(name) => [...document.querySelector(".view").shadowRoot
+    .querySelectorAll(`.stages tr[data-part=${name}] td`)]
+    .map((cell) => Number(cell.textContent.replace("\\u2212", "-")))"""
+VIEW = "document.querySelector('.view').shadowRoot.querySelector('.plan').plan"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    made = context.new_page()
+    yield made
+    context.close()
+
+
+def opened(
+    page: Page, path: Path, translator: Translator, trace: Trace, focus: str, **edited: Any
+) -> Whole:
+    """Open the picture without a server."""
+    whole = record_whole(translator.model, translator.tokenizer.target, trace)
+    made = plan_component(
+        whole, trace, translator.config, PlanChoice(1, 2, focus), Edited(**edited)
+    )
+    part = Series("steps", trace.tgt_tokens, {"log": trace.log_probs}, "token", "log", "bar")
+    exhibit = Exhibit("plan", "The whole model", "", (part,), {}, offline=made.offline())
+    path.write_bytes(to_html(exhibit))
+    page.goto(path.as_uri())
+    page.wait_for_function("document.documentElement.dataset.ready > 0")
+    return whole
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_numbers_are_those_of_the_trace(
+    page: Page, tmp_path: Path, tiny_tokenizer: Tokenizer, name: str
+) -> None:
+    size = tiny_tokenizer.vocab_size
+    config = CONFIGS[name].replace(vocab_size=size, tgt_vocab_size=None, max_positions=60)
+    translator = Translator(random_model(config), tiny_tokenizer, device="cpu", name="random")
+    trace = translator.trace(SENTENCE, target="Die Katze saß.")
+    whole = opened(page, tmp_path / "plan.html", translator, trace, "decoder.1")
+    rng = np.random.default_rng(1)
+    checked = 0
+    for kind in ATTENTION_KINDS:
+        stack, block = ROLES[kind]
+        layer, head, query = (int(rng.integers(n)) for n in trace.attention(kind).shape[:3])
+        stages = inspect_head(translator.model, trace, kind, layer, head, query)
+        focus = f"{stack}.{layer + 1}.{block}.{head + 1}"
+        field = "source" if stack == "encoder" else "row"
+        page.evaluate(f"([field, at, focus]) => {VIEW}.choose({{ [field]: at, focus }})",
+                      [field, query, focus])  # fmt: skip
+        seen = stages.mask
+        np.testing.assert_allclose(page.evaluate(ROW, "scores"), stages.dots, atol=0.06)
+        np.testing.assert_allclose(page.evaluate(ROW, "scale"), stages.scaled.logits, atol=0.006)
+        np.testing.assert_allclose(page.evaluate(ROW, "weights"), stages.scaled.weights, atol=0.006)
+        made = page.evaluate(f"(place) => {VIEW}.data.head(...place)", [kind, layer, head, query])
+        dots, output = ([*made[name].values()] if isinstance(made[name], dict) else made[name]
+                        for name in ("dots", "output"))  # fmt: skip
+        np.testing.assert_allclose(dots, stages.dots, rtol=1e-3, atol=2e-3)
+        np.testing.assert_allclose(output, stages.scaled.output, rtol=1e-3, atol=1e-3)
+        assert made["masked"] == (~seen).tolist()
+        checked += 5 * len(seen)
+        # The stream before and after the block, and what it adds.
+        of, step = whole.stream.stack(stack), 1 if block == "cross" else 0  # type: ignore[arg-type]
+        added = page.evaluate(
+            f"(place) => {{ const a = {VIEW}.data.added(...place);"
+            " return [a.length, a.more, a.share, ...a.after.slice(0, 4)]; }",
+            [int(stack == "decoder"), layer, block, query],
+        )
+        expected = [np.linalg.norm(of.before[layer, step, query]),
+                    of.added_norms[layer, step, query], of.shares[layer, step, query],
+                    *of.hidden[layer, step, query, :4]]  # fmt: skip
+        np.testing.assert_allclose(added, expected, rtol=1e-3, atol=1e-3)
+        checked += len(added)
+    assert checked > 40
+
+
+def test_the_picture_unfolds_folds_and_steps_with_keys(
+    page: Page, tmp_path: Path, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
+    expect(page.locator(".band.block")).to_have_count(2 + 3)
+    expect(page.locator(".band.layer")).to_have_count(1 + 2)
+    share = whole.stream.decoder.shares[1, 1, 2]
+    cross = page.get_by_role("button", name="Decoder layer 2: Cross-attention")
+    expect(cross).to_have_attribute(
+        "aria-label",
+        f"Decoder layer 2: Cross-attention. Adds {share:.0%} for {plain(trace.tgt_tokens[2])}.",
+    )
+    cross.focus()
+    page.keyboard.press("Enter")
+    panel = page.locator(".unfolded")
+    expect(panel.locator(".list tbody tr")).to_have_count(3)
+    weights = trace.cross[1, 1, 2]
+    expect(panel.locator(".list tbody tr").nth(1)).to_contain_text(f"{weights.max():.2f}")
+    panel.get_by_role("button", name="Follow the token through head 2.2").click()
+    expect(panel.locator(".stages .key")).to_have_count(len(trace.src_tokens))
+    # A symbol of the formula lights its rows, and a row its symbol.
+    page.locator(".formula .symbol.k").hover()
+    expect(panel.locator("tr.k.lit")).to_have_count(1)
+    panel.locator("tr.weights").hover()
+    expect(page.locator(".symbol.lit")).to_have_text("softmax")
+    page.keyboard.press("ArrowRight")  # in the row of heads
+    focused = "document.activeElement.shadowRoot.activeElement.dataset.id"
+    assert page.evaluate(focused) == "head.2"
+    panel.get_by_role("button", name="Fold").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".count")).to_have_text(f"step 4 of {len(trace.tgt_tokens)}")
+    page.keyboard.press("Escape")
+    expect(panel.locator(".list tbody tr")).to_have_count(3)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    for focus in ("decoder.3.ffn", "encoder.1.ffn", "decoder.1.cross_norm", "encoder.embedding",
+                  "softmax"):  # fmt: skip
+        page.evaluate(f"(focus) => {VIEW}.choose({{ focus }})", focus)
+        expect(panel.locator(".body > *").first).to_be_visible()
+
+
+def test_the_film_writes_the_translation_word_by_word(
+    page: Page, tmp_path: Path, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
+    page.evaluate(f"{VIEW}.speed = 40")
+    page.locator(".play").click()
+    expect(page.locator(".play")).to_have_text("Pause")
+    expect(page.locator(".word.coming").first).to_be_attached()
+    expect(page.locator(".play")).to_have_text("Play")
+    expect(page.locator(".word.coming")).to_have_count(0)
+    n = len(trace.tgt_tokens)
+    expect(page.locator(".count")).to_have_text(f"step {n} of {n}")
+    # Without motion, a press is a step.
+    page.emulate_media(reduced_motion="reduce")
+    page.locator(".play").click()
+    expect(page.locator(".count")).to_have_text(f"step 1 of {n}")
+    page.emulate_media(reduced_motion="no-preference")
+
+
+def test_words_that_an_edit_changed_are_marked(
+    page: Page, tmp_path: Path, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    before = ("other", *trace.predicted_tokens[1:])
+    opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2.cross.1",
+           before=before, possible=True, out=[("cross", 1, 0)],
+           cuts=[("cross", 1, 0, 2, 1)])  # fmt: skip
+    expect(page.locator(".word.changed")).to_have_count(1)
+    expect(page.get_by_role("switch", name="head 2.1")).to_have_attribute("aria-checked", "false")
+    expect(page.locator(".key.cut")).to_have_count(1)
+    page.locator(".key button").nth(1).click()
+    expect(page.get_by_role("button", name="Join")).to_be_visible()
+
+
+def test_a_long_text_has_the_chosen_tokens_only(
+    page: Page, tmp_path: Path, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    monkeypatch.setattr(plan, "MOST_BYTES", 1000)
+    whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2.cross.1")
+    expect(page.locator(".card")).to_contain_text("choosing a token is a request")
+    weights = page.evaluate(ROW, "weights")
+    np.testing.assert_allclose(weights, trace.cross[1, 0, 2], atol=0.006)
+    assert page.locator("tr.scores").count() == 0
+    assert whole.stream.decoder.hidden.shape[2] == len(trace.tgt_ids)
+
+
+def plain(token: str) -> str:
+    return token.replace("\u2581", "_")

@@ -1,0 +1,166 @@
+// Attention unfolded: its heads as small maps with a switch each, and one query through a head.
+import { colourOf, drawMap, make, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { tokenText } from "./marks.js";
+import { cellsOf, chosenToken } from "./unfold.js";
+
+const NUMBERS = 27; // px of a column that shows its number
+
+export function drawAttention(view, body, width) {
+  const { focus, header } = view;
+  const kind = view.kinds[`${header.stacks[focus.s].name}.${focus.block}`];
+  const at = { view, kind, layer: focus.layer, query: chosenToken(view), keys: header.stacks[kind === "cross" ? 0 : focus.s].tokens };
+  body.append(headRow(at, width));
+  if (focus.head === null) body.append(headTable(at));
+  else body.append(stages(at, focus.head, width));
+}
+
+// The heads' maps: a click opens a head, the switch below takes it out.
+function headRow({ view, kind, layer, query }, width) {
+  const { data, header, look, focus } = view;
+  const count = data.heads(kind);
+  const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
+  const side = Math.max(46, Math.min(58, (width - 10 * count) / count));
+  const words = wordsOf(header.colours[look.theme]);
+  const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
+  const items = Array.from({ length: count }, (_, h) => {
+    const canvas = make("canvas", "", { "aria-hidden": "true" });
+    const map = data.at(`w.${kind}`, layer, h);
+    const pen = sharp(canvas, side, side * 0.56);
+    drawMap(pen, rows, columns, [0, 0, side, side * 0.56], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
+    pen.strokeStyle = look.q;
+    pen.strokeRect(0.5, (place / rows) * side * 0.56 + 0.5, side - 1, Math.max(1, (side * 0.56) / rows - 1));
+    const out = data.marked("out", kind, layer, h);
+    const name = `head ${layer + 1}.${h + 1}`;
+    const button = make("button", "map", canvas, make("span", "hue", `${layer + 1}.${h + 1}`), {
+      "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
+      onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
+      onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
+    });
+    button.style.setProperty("--hue", look.hues[h]);
+    const flip = make("button", "switch", out ? "off" : "on", {
+      role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
+      onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
+    });
+    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
+  });
+  const buttons = items.map((item) => item.firstChild);
+  press(buttons, (h) => h === focus.head);
+  rove(buttons)(focus.head ?? 0);
+  return make("div", "heads", { role: "group", "aria-label": "Heads" }, items);
+}
+
+// For every head: the key with the largest weight, what it adds, and the words that it pushes.
+function headTable({ view, kind, layer, query, keys }) {
+  const { data } = view;
+  const lengths = Array.from({ length: data.heads(kind) }, (_, h) => data.at(`c.${kind}`, layer, h, data.row(kind === "encoder_self" ? 0 : 1, query))?.[0] ?? 0);
+  const most = Math.max(...lengths) || 1;
+  const rows = lengths.map((length, h) => {
+    const weights = data.weights(kind, layer, h, query);
+    const key = weights.indexOf(Math.max(...weights));
+    const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, h));
+    const bar = make("i", "bar");
+    bar.style.width = `${(36 * length) / most}px`;
+    const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
+    name.style.setProperty("--hue", view.look.hues[h]);
+    return make("tr", "", name,
+      make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
+      make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
+      ...(words.length ? [make("td", "quiet", words.slice(0, 3).map(([word]) => plain(word)).join(" "))] : []));
+  });
+  const pushes = rows[0].children.length > 3 ? [make("th", "", "pushes", { scope: "col" })] : [];
+  return make("table", "list", make("thead", "", make("tr", "", make("th", "", "head", { scope: "col" }),
+    make("th", "", `${tokenText(view, view.focus.s)} looks most at`, { scope: "col" }),
+    make("th", "", "adds", { scope: "col" }), pushes)), make("tbody", "", rows));
+}
+
+// One query in a head, stage by stage: a column for each key.
+function stages({ view, kind, layer, query, keys }, head, width) {
+  const { data, header, look } = view;
+  const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
+  const label = 74;
+  const seen = strongest(weights, Math.floor((width - label) / 9), Math.floor((width - label) / NUMBERS));
+  const m = seen.length;
+  const column = (width - label - 4) / m;
+  const roomy = column >= NUMBERS;
+  const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
+  const names = seen.map((j) => {
+    const key = keys[j];
+    const button = make("button", "", make("bdi", "", plain(key)), {
+      title: plain(key), "data-id": `key.${j}`, "aria-pressed": view.key === j, onclick: () => {
+        view.key = view.key === j ? null : j;
+        view.draw();
+      },
+    });
+    return make("th", `key${cut(j) ? " cut" : ""}`, button, { scope: "col" });
+  });
+  const row = (name, part, cells) => make("tr", part, { "data-part": part },
+    make("th", `label ${part}`, name, { scope: "row" }), cells);
+  const number = (value, j, { bar = 0, colour = "" } = {}) => {
+    const cell = make("td", masked?.[j] ? "masked" : "", make("span", roomy ? "" : "unseen", value), { title: `${plain(keys[j])}: ${value}` });
+    if (bar) cell.style.setProperty("--bar", `${Math.round(100 * bar)}%`);
+    if (colour) cell.style.setProperty("--tint", colour);
+    return cell;
+  };
+  const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
+  const lines = [];
+  const across = column * m;
+  if (q) {
+    const most = Math.max(...dots.map(Math.abs)) || 1;
+    const matrix = (name) => {
+      const rows = data.at(`${name}.${kind}`, layer, head);
+      const d = rows.length / keys.length;
+      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 20, name);
+    };
+    lines.push(
+      wide(`q  ${q.length}`, "q", cellsOf(view, q, 1, q.length, across, 10, "q")),
+      wide("K", "k", matrix("k")),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j]), j))),
+    );
+    if (masked.some(Boolean)) {
+      lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
+    }
+    lines.push(row("softmax", "weights", weightCells()));
+    lines.push(wide("V", "v", matrix("v")));
+    lines.push(output ? wide(`Σ a v  ${output.length}`, "v", cellsOf(view, output, 1, output.length, across, 10, "v"))
+      : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
+  } else lines.push(row("weight", "weights", weightCells()));
+  function weightCells() {
+    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? 3 : 2), j, {
+      bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
+    }));
+  }
+  lines.push(wide("× Wᴼ adds", "adds", addsOf(view, kind, layer, head, query)));
+  const table = make("table", `stages${roomy ? "" : " tight"}`, make("caption", "unseen", "One query in a head, by key"),
+    make("thead", "", make("tr", "", make("td"), names)), make("tbody", "", lines));
+  table.style.setProperty("--column", `${column}px`);
+  table.style.setProperty("--label", `${label}px`);
+  const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
+  return make("div", "through", part, table, ...cutting(view, { kind, layer, head, query, keys, cut }));
+}
+
+// All keys, or the `few` with the largest weights, in their order, if there are more than `most`.
+function strongest(weights, most, few) {
+  const all = [...weights].map((_, j) => j);
+  if (all.length <= most) return all;
+  return all.sort((a, b) => weights[b] - weights[a]).slice(0, few).sort((a, b) => a - b);
+}
+
+function addsOf(view, kind, layer, head, query) {
+  const { data } = view;
+  const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
+  const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
+  return make("span", "", `length ${length.toFixed(2)}`, words.length ? "; pushes " : "",
+    words.map(([word, logit], n) => [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]));
+}
+
+// The chosen key's edge, which can be cut.
+function cutting(view, { kind, layer, head, query, keys, cut }) {
+  const key = view.key;
+  if (!view.header.possible || key === null || key === undefined || !(key in keys)) return [];
+  const text = `${tokenText(view, view.focus.s)} → ${plain(keys[key])}`;
+  return [make("button", "tool", cut(key) ? `Join ${text} again` : `Cut ${text}`, {
+    onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),
+  })];
+}
+

@@ -1,0 +1,64 @@
+// The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
+import { make, plain, setBox } from "../shared/index.js";
+import { percent, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+
+// A formula whose symbols light the parts of the picture, and are lit by them.
+export function formulaOf(view, { formula }) {
+  const parts = formula.split(/(\[[^\]]+\])/).map((run) => {
+    const symbol = run.match(/^\[(.+):(\w+)\]$/);
+    if (!symbol) return run;
+    const [, text, part] = symbol;
+    return make("span", `symbol ${"qkv".includes(part) ? part : ""}`, text, {
+      "data-part": part, tabindex: -1,
+      onpointerenter: () => view.light(part), onpointerleave: () => view.light(null),
+    });
+  });
+  return make("p", "formula", parts);
+}
+
+export function fillCard(view) {
+  const { plan, header } = view;
+  const part = view.hover ?? view.focus;
+  view.card.hidden = plan.card.h < 50;
+  if (view.card.hidden) return;
+  setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
+  const text = textOf(view, part);
+  const inside = !view.hover && view.focus.block; // what is unfolded has its own text
+  const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
+  view.card.replaceChildren(
+    make("h3", "", titleOf(view, part)),
+    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
+    make("p", "", text.text, " ", make("span", "quiet", text.section)),
+    formulaOf(view, text),
+    factsOf(view, part),
+  );
+  if (inside) view.card.append(legend(view));
+}
+
+// What happens to the chosen token there, in a sentence.
+function factsOf(view, { s, layer, block }) {
+  const { header, state, data } = view;
+  const token = make("b", "", tokenText(view, s));
+  const say = (...parts) => make("p", "facts", parts);
+  if (block === "softmax") {
+    const p = header.probabilities[state.row];
+    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${(100 * p).toFixed(1)}%.`);
+  }
+  if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
+  const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
+  const shares = known.map((name) => {
+    const added = data.added(s, layer, name, tokenOf(view, s));
+    const label = { self: "attention", cross: "cross-attention", ffn: "feed-forward" }[name];
+    return added ? `${label} ${percent(added.share)}` : "";
+  });
+  const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
+  const pushes = words.length ? [" The network pushes ", make("b", "", plain(words[0][0])), ` (${words[0][1].toFixed(2)}).`] : [];
+  const guess = s ? header.lens[layer + 1][state.row] : null;
+  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${percent(guess[1])}.`] : [];
+  return say("To ", token, ` it adds: ${shares.join(", ")} of the stream.`, pushes, after);
+}
+
+function legend(view) {
+  const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
+  return make("p", "legend", Object.entries(names).map(([part, name]) => make("span", part, name)));
+}

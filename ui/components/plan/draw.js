@@ -1,0 +1,154 @@
+// The canvas of the picture: the residual stream through every token, and attention as lines.
+import { rolesOf, sharp, themed } from "../shared/index.js";
+
+const LEAST = 0.015; // weight of a line
+
+// Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
+export function coloursOf(view) {
+  const look = themed(view.root);
+  return { ...look, ...rolesOf(view.root, view.header, look.theme), hues: view.header.hues[look.theme] };
+}
+
+// How far up its stack a token has come, as a share of the way.
+function reachOf(view, s, token) {
+  const { up } = view.time;
+  if (s === 0) return up[0];
+  if (token < view.state.row) return 1;
+  return token === view.state.row ? up[1] : 0;
+}
+
+export function drawPicture(view) {
+  const { plan } = view;
+  const pen = sharp(view.canvas, plan.width, plan.height);
+  const at = { view, plan, pen, look: view.look };
+  pen.lineCap = "round";
+  for (const stack of plan.stacks) {
+    drawColumns(at, stack);
+    for (const band of stack.bands) drawBand(at, stack, band);
+  }
+  view.canvas.dataset.frames = ++view.frames;
+}
+
+function drawColumns({ view, pen, look }, stack) {
+  const { s, bands } = stack;
+  const [first, last] = [bands[0], bands.filter(({ kind }) => kind !== "candidates").at(-1)];
+  const chosen = s ? view.state.row : view.state.source;
+  const hidden = bands.find(({ unfolded }) => unfolded);
+  for (let token = stack.first; token < stack.first + stack.count; token++) {
+    const own = token === chosen;
+    const x = stack.at(token);
+    const way = reachOf(view, s, token);
+    const end = first.out + (last.out - first.out) * way;
+    line(pen, x, first.out, last.out, look.ink, 0.07, 1);
+    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.2) : 1);
+    if (way > 0 && way < 1) dot(pen, x, end, own || !s ? 4 : 3, look.residual, own ? 1 : 0.45);
+  }
+  if (hidden) pen.clearRect(hidden.x, hidden.top, hidden.w, hidden.h);
+}
+
+function drawBand(at, stack, band) {
+  const { view } = at;
+  const { s } = stack;
+  const token = s ? view.state.row : view.state.source;
+  const { blocks, name } = view.header.stacks[s];
+  const mid = band.in + (band.out - band.in) / 2;
+  if (band.unfolded) {
+    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], 1);
+    return;
+  }
+  if (band.kind === "layer") {
+    const way = passing(at, stack, band, token);
+    fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);
+    // Lines from the source, of which there are many, show in the open layer, and where a token passes.
+    if (blocks.includes("cross") && way < 1) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
+  } else if (band.kind === "block" && band.block !== "ffn") {
+    fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
+  } else if (band.kind === "norm") {
+    const added = view.data.added(s, band.layer, band.block.replace("_norm", ""), token);
+    const x = stack.at(token);
+    if (!added || x === null || passing(at, stack, band, token) <= 0) return;
+    dot(at.pen, x, mid, 3 + 7 * added.share, at.look.paper, 1);
+    dot(at.pen, x, mid, (view.lit === "adds" ? 5 : 2) + 7 * added.share, at.look.residual, 1);
+  }
+}
+
+// 0 before a token reaches a band, up to 1 when it leaves.
+function passing({ view }, stack, band, token) {
+  const way = reachOf(view, stack.s, token);
+  const [first, last] = [stack.bands[0], stack.bands.filter(({ kind }) => kind !== "candidates").at(-1)];
+  const t = first.length + way * (last.t + last.length - first.length);
+  return Math.min(1, Math.max(0, (t - band.t) / band.length));
+}
+
+// Lines from keys to the chosen query: a line is as thick as its weight.
+function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], way) {
+  if (way <= 0) return;
+  const kind = view.kinds[name];
+  const { focus } = view;
+  const here = band.kind === "block";
+  const head = here && focus.s === stack.s && focus.block === band.block ? view.peek ?? focus.head : null;
+  const weights = view.data.weights(kind, band.layer, head, token);
+  const x = stack.at(token);
+  if (!weights || x === null) return;
+  const keys = plan.stacks[kind === "cross" ? 0 : stack.s];
+  const moving = way < 1;
+  const lit = here && view.lit === "weights" ? 0.3 : 0;
+  const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
+  const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
+  pen.strokeStyle = head === null ? look.accent : look.hues[head];
+  weights.forEach((weight, j) => {
+    const start = keys.at(j);
+    if (weight < LEAST || start === null) return;
+    pen.globalAlpha = shade;
+    pen.lineWidth = Math.max(0.5, thick * weight);
+    pen.beginPath();
+    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, to], band, (j + 0.5) / weights.length);
+    else {
+      pen.moveTo(start, from);
+      pen.bezierCurveTo(start, from + (to - from) * 0.6, x, to - (to - from) * 0.6, x, to);
+    }
+    pen.stroke();
+  });
+  pen.globalAlpha = 1;
+  if (here && !band.unfolded) {
+    dot(pen, x, to, 3, look.q, 1);
+    if (view.lit === "k" || view.lit === "v") {
+      weights.forEach((_, j) => keys.at(j) !== null
+        && dot(pen, keys.at(j), kind === "cross" ? keys.output : from, 3.2, look[view.lit], 1));
+    }
+    if (view.lit === "q") dot(pen, x, to, 6, look.q, 1);
+  }
+}
+
+// From the encoder's output to a query of the decoder, past the block's side: keys stay in their order.
+function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
+  pen.moveTo(x0, y0);
+  if (plan.narrow) {
+    pen.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+    return;
+  }
+  const side = band.top + band.h * (0.12 + 0.7 * place);
+  const rise = Math.min(y0 - 34, side);
+  pen.bezierCurveTo(x0, rise, (x0 + band.x) / 2, rise, band.x - 2, side);
+  if (!band.unfolded) pen.bezierCurveTo(band.x + (x1 - band.x) * 0.5, side + (side - rise) * 0.1, x1, (side + y1) / 2, x1, y1);
+}
+
+function line(pen, x, from, to, colour, alpha, width) {
+  pen.globalAlpha = alpha;
+  pen.strokeStyle = colour;
+  pen.lineWidth = width;
+  pen.beginPath();
+  pen.moveTo(x, from);
+  pen.lineTo(x, to);
+  pen.stroke();
+  pen.globalAlpha = 1;
+}
+
+function dot(pen, x, y, radius, colour, alpha) {
+  pen.globalAlpha = alpha;
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  pen.fill();
+  pen.globalAlpha = 1;
+}

@@ -1,0 +1,88 @@
+// Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
+import { make, plain, signed } from "../shared/index.js";
+import { norm } from "./data.js";
+import { percent } from "./marks.js";
+import { chosenToken, vectorRow } from "./unfold.js";
+
+const length = (values) => `length ${norm(values).toFixed(2)}`;
+
+// The neurons that fire most, and the words that they and the whole network push.
+export function drawNetwork(view, body, width) {
+  const { data, header, focus } = view;
+  const { s, layer } = focus;
+  const token = chosenToken(view);
+  const stack = header.stacks[s];
+  const i = data.row(s, token);
+  const [neurons, fired] = [data.at(`i.${stack.name}`, layer, i), data.at(`f.${stack.name}`, layer, i)];
+  if (!neurons) return;
+  const firing = stack.firing[layer][token];
+  const most = Math.max(...fired) || 1;
+  const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
+    const bar = make("i", "bar");
+    bar.style.width = `${Math.max(0, (110 * fired[n]) / most)}px`;
+    const words = s ? data.words(layer, token, data.part("neuron", n)) : [];
+    return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
+      ...(words.length ? [make("td", "quiet", words.map(([word]) => plain(word)).join("  "))] : []));
+  });
+  const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["pushes"] : [])];
+  body.append(
+    make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
+    make("table", "list", { "data-part": "neurons" },
+      make("thead", "", make("tr", "", heads.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows)),
+    pushed(view, layer, token, s),
+    vectorRow(view, {
+      name: "adds", part: "adds", values: data.added(s, layer, "ffn", token).output, width,
+      note: length(data.added(s, layer, "ffn", token).output),
+    }),
+  );
+}
+
+function pushed({ data, header }, layer, row, s) {
+  if (!s) return make("p", "quiet", "An encoder's neuron never meets the output matrix, so it pushes no words.");
+  const words = data.words(layer, row, data.part("network"));
+  const exact = layer === header.stacks[1].depth - 1 && !header.pre ? "exactly" : "read as if no layer followed";
+  return make("p", "", { "data-part": "adds" }, "Together they push ", words.map(([word, logit], n) =>
+    [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]), words.length ? make("span", "quiet", ` (${exact})`) : "");
+}
+
+// The stream before a block, what the block adds, and the stream after.
+export function drawNorm(view, body, width) {
+  const { data, header, focus } = view;
+  const [token, block] = [chosenToken(view), focus.block.replace("_norm", "")];
+  const added = data.added(focus.s, focus.layer, block, token);
+  if (!added) return;
+  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18, note: length(values) });
+  body.append(row("x before", "before", added.before), row("+ block adds", "adds", added.output));
+  if (header.pre) body.append(row("= x after", "residual", added.after));
+  else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
+  const cosine = added.before.reduce((sum, value, c) => sum + value * added.after[c], 0) / (norm(added.before) * norm(added.after) || 1);
+  body.append(make("p", "", "The block adds ", make("b", "", percent(added.share)),
+    ` of the two lengths; after it, the stream points ${cosine.toFixed(2)} (cosine) where it did before.`));
+}
+
+// A token's row of the embedding matrix, its position, and their sum.
+export function drawEmbedding(view, body, width) {
+  const { data, header, focus } = view;
+  const [{ name }, i] = [header.stacks[focus.s], data.row(focus.s, chosenToken(view))];
+  const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
+  if (!own) return;
+  const position = sum.map((value, c) => value - own[c]);
+  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22, note: length(values) });
+  body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
+}
+
+// The candidates, and the softmax read after every layer.
+export function drawSoftmax(view, body) {
+  const { header, state } = view;
+  const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
+    make("th", "", plain(token), { scope: "row" }), make("td", "", `${(100 * p).toFixed(2)}%`), make("td", "quiet", Math.log(p).toFixed(2))));
+  const layers = header.lens.map((rows, layer) => {
+    const [token, p, rank, own] = rows[state.row];
+    return make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${percent(p)}`),
+      make("td", "quiet", `${percent(Math.exp(own))}, rank ${rank.toLocaleString("en")}`));
+  }).reverse();
+  const table = (names, rows, part) => make("table", "list", { "data-part": part },
+    make("thead", "", make("tr", "", names.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows));
+  body.append(make("div", "beside", table(["candidate", "probability", "log"], candidates, "candidates"),
+    table(["read after", "first", `the word ${plain(header.predicted[state.row])}`], layers, "before")));
+}

@@ -1,0 +1,80 @@
+// What is unfolded: a panel in the place of a block, with its numbers for the chosen token.
+import { drawMap, extend, make, plain, setBox, sharp, signedLevel, wordsOf } from "../shared/index.js";
+import { drawAttention } from "./attention.js";
+import { formulaOf } from "./card.js";
+import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
+
+const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, softmax: drawSoftmax, embedding: drawEmbedding };
+
+export function placePanel(view) {
+  const band = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
+  view.panel.hidden = !band;
+  if (!band) {
+    view.panel.replaceChildren();
+    view.shown = null;
+    return;
+  }
+  setBox(view.panel, band.x, band.top, band.w, band.h);
+  const { focus } = view;
+  const { name } = view.header.stacks[focus.s];
+  const title = titleOf(view, focus);
+  const into = focus.s ? `${tokenText(view, 1)} → ${plain(view.header.predicted[view.state.row])}` : tokenText(view, 0);
+  view.panel.setAttribute("aria-label", title);
+  const fresh = view.shown !== view.state.focus;
+  view.shown = view.state.focus;
+  const page = pageOf(focus);
+  const kind = view.kinds[`${name}.${focus.block}`] ?? "";
+  const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
+  const tools = [
+    ...(view.alive && page ? [make("button", "tool", "Open as a page", { onclick: open })] : []),
+    make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
+  ];
+  const body = make("div", "body");
+  const scrolled = view.panel.querySelector(".body")?.scrollTop ?? 0;
+  view.panel.replaceChildren(
+    make("header", "", make("h3", "", title, " ", make("span", "of", into)), tools),
+    ...(view.card.hidden ? [formulaOf(view, textOf(view, focus))] : []), body,
+  );
+  (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  if (body.scrollHeight > body.clientHeight || body.scrollWidth > body.clientWidth) body.tabIndex = 0;
+  if (!fresh) body.scrollTop = scrolled;
+  else if (view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
+  for (const part of body.querySelectorAll("[data-part]")) {
+    part.onpointerenter = () => view.light(part.dataset.part);
+    part.onpointerleave = () => view.light(null);
+  }
+}
+
+function pageOf({ block, head }) {
+  if (["self", "cross"].includes(block)) return head === null ? "attention" : "head";
+  return { embedding: "positions", softmax: "translate", ffn: "", }[block] ?? "";
+}
+
+// Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
+export function cellsOf(view, values, rows, columns, width, height, part) {
+  const canvas = make("canvas", "numbers", { "data-part": part, "aria-hidden": "true" });
+  const pen = sharp(canvas, width, height);
+  const most = values.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const words = wordsOf(view.header.signed[view.look.theme]);
+  drawMap(pen, rows, columns, [0, 0, width, height], (cell) => words[signedLevel(values[cell], most)],
+    (cell) => Math.abs(values[cell]));
+  canvas.onpointermove = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const row = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
+    const column = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
+    canvas.title = `${rows > 1 ? `${row + 1}, ` : ""}${column + 1}: ${values[row * columns + column].toFixed(3)}`;
+  };
+  return canvas;
+}
+
+// A vector with its name and length, as a line of cells.
+export function vectorRow(view, { name, part, values, width, height = 10, note = "" }) {
+  const cells = cellsOf(view, values, 1, values.length, width - 150, height, part);
+  return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
+    make("span", "size", note));
+}
+
+export function chosenToken(view) {
+  return tokenOf(view, view.focus.s);
+}
