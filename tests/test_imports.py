@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "transformer.trees"),
     ("transformer.checkpoint", "transformer.search"),
     ("transformer.trace",),
-    ("transformer.measures", "transformer.translator"),
+    ("transformer.attribution", "transformer.measures", "transformer.translator"),
     ("transformer.models",),
     ("transformer.training", "transformer.worker"),
     ("transformer.evaluation", "transformer.study"),

@@ -44,6 +44,17 @@ class KVCache:
         first = self._blocks.get((0, "self"))
         return 0 if first is None else first.k.size(2)
 
+    def start(self, length: int, n_rows: int) -> KVCache:
+        """Return a cache of `n_rows` equal rows with the first `length` positions of one row."""
+        new = KVCache()
+        for (layer, block), cached in self._blocks.items():
+            kept = [
+                (part if block == "cross" else part[:, :, :length]).expand(n_rows, -1, -1, -1)
+                for part in cached
+            ]
+            new._blocks[layer, block] = KeysValues(*kept)
+        return new
+
     def select(self, rows: Tensor) -> None:
         """Keep `rows` [B'] (batch indices, may repeat), in that order."""
         for place, cached in self._blocks.items():

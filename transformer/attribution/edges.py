@@ -1,0 +1,205 @@
+"""What each edge of a map adds to its block's output: norm, value zeroing and contribution.
+
+An attention block writes y_i = s_i + sum_j f_ij + b_O, where s_i is the residual stream and
+f_ij = sum_h a_ij^h (x_j W_V^h + b_V^h) W_O^h is what query i takes from key j. A single head has
+its own term of the sum. In a post-norm model a LayerNorm follows. The measures of an edge:
+
+    weight        a_ij; for all heads of a block, their mean
+    norm          |f_ij|_2 (Kobayashi et al. 2020)
+    zeroing       cosine distance of the token's vector after the block with and without f_ij, as
+                  if value vector j were zero (Mohebbi et al. 2023)
+    contribution  max(0, |y_i|_1 - |y_i - t_ij|_1), where t_ij is f_ij through the LayerNorm with
+                  its scale fixed (Ferrando et al. 2022); in self-attention, t_ii includes s_i
+
+None but the weight of a block is a sum or mean over its heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.edits.model import Skipped, WithoutResidual
+from transformer.hooks import BLOCKS, Chain, Hook, Record, Site
+from transformer.layers import Residual
+from transformer.model import Transformer
+from transformer.trace.building import to_array
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
+
+Measure = Literal["weight", "norm", "zeroing", "contribution"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+_MOST_NUMBERS = 4_000_000  # of edges at once, times d_model: 32 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """One measure of all edges of a trace. Values are not negative; masked edges have 0."""
+
+    measure: Measure
+    heads: dict[AttentionKind, Floats]  # [L, H, n, m], of single heads
+    blocks: dict[AttentionKind, Floats]  # [L, n, m], of all heads of a block together
+    #: [L, n], contribution of the residual stream in cross-attention; 0 for other kinds, measures
+    streams: dict[AttentionKind, Floats]
+    #: largest difference of a number in a block's output from the sum of its parts
+    gap: float = 0.0
+
+
+def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
+    """Divide rows [..., n, m] by their sums; rows of zeros stay zero.
+
+    Args: streams: [..., n], counted in the sums.
+    """
+    total = values.sum(-1, dtype=np.float64) + (0 if streams is None else streams)
+    total = total[..., None]
+    shares: Floats = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    return shares
+
+
+@literals
+def edges(
+    model: Transformer, trace: Trace, measure: Measure, *, hooks: Hook | None = None,
+    progress: Report | None = None,
+) -> Edges:  # fmt: skip
+    """Measure all edges of a trace, by one pass of the model; "weight" needs none.
+
+    Args:
+        hooks: hooks of the trace.
+        progress: called with (blocks done, all blocks); may raise to stop.
+    """
+    result = Edges(measure, {}, {}, {})
+    if measure == "weight":
+        for kind in ATTENTION_KINDS:
+            result.heads[kind] = weights = trace.attention(kind)
+            result.blocks[kind] = weights.mean(1)
+            result.streams[kind] = np.zeros(weights.shape[:1] + weights.shape[2:3], np.float32)
+        return result
+    gap, done = 0.0, 0
+    with torch.inference_mode():
+        blocks = _blocks(model, trace, hooks)
+        for kind, layers in blocks.items():
+            rows = []
+            for block in layers:
+                rows.append([to_array(values) for values in block.measured(measure)])
+                gap, done = max(gap, block.gap), done + 1
+                if progress is not None:
+                    progress(done, sum(map(len, blocks.values())))
+            result.heads[kind], result.blocks[kind], result.streams[kind] = (
+                np.stack(arrays) for arrays in zip(*rows, strict=True)
+            )
+    return Edges(measure, result.heads, result.blocks, result.streams, gap)
+
+
+class _Block(NamedTuple):
+    """An attention block at work; n queries, m keys."""
+
+    weights: Tensor  # [H, n, m]
+    values: Tensor  # [H, m, d_model], value vectors through W_O
+    stream: Tensor  # [n, d_model], the residual stream before it
+    bias: Tensor  # [d_model], b_O
+    output: Tensor  # [n, d_model], the residual stream after it
+    sums: Tensor  # [n, d_model], the same before the LayerNorm of a post-norm model
+    norm: nn.LayerNorm | None  # None without one
+    own: bool  # self-attention: query i and key i have the same stream
+
+    def measured(self, measure: Measure) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the measure of heads [H, n, m], of the block [n, m], and of the stream [n]."""
+        n_heads, n, m = self.weights.shape
+        heads, block, stream = torch.zeros(n_heads, n, m), torch.zeros(n, m), torch.zeros(n)
+        size = max(1, _MOST_NUMBERS // (m * self.stream.size(1)))
+        for start in range(0, n, size):
+            rows = slice(start, start + size)
+            weights = self.weights[:, rows, :, None]  # [H, n', m, 1]
+            for head, values in enumerate(self.values):
+                heads[head, rows] = self._of(measure, rows, weights[head] * values).float()
+            taken = torch.einsum("hij,hjd->ijd", self.weights[:, rows], self.values)
+            if measure == "contribution" and self.own:
+                index = torch.arange(len(taken))
+                taken[index, index + start] += self.stream[rows]
+            elif measure == "contribution":
+                stream[rows] = self._of(measure, rows, self.stream[rows, None])[:, 0]
+            block[rows] = self._of(measure, rows, taken)
+        return heads, block, stream
+
+    def _of(self, measure: Measure, rows: slice, taken: Tensor) -> Tensor:
+        """Measure vectors [n', m, d_model] that queries take: [n', m]."""
+        if measure == "norm":
+            lengths: Tensor = torch.linalg.vector_norm(taken, dim=-1)
+            return lengths
+        if measure == "contribution":
+            output, scaled = self.output[rows, None], self._scaled(taken, rows)
+            return (output.abs() - (output - scaled).abs()).sum(-1).clamp(min=0)
+        sums = self.sums[rows, None]
+        whole, without = (self._direction(vectors) for vectors in (sums, sums - taken))
+        return (whole - without).square().sum(-1) / 2  # 1 - cosine, exact for small differences
+
+    def _direction(self, sums: Tensor) -> Tensor:
+        """Take sums [..., d_model] through the LayerNorm and divide them by their lengths."""
+        norm, shape = self.norm, sums.shape[-1:]
+        if norm is not None:
+            gain, shift = norm.weight, norm.bias
+            sums = nn.functional.layer_norm(sums, shape, gain, shift, norm.eps)
+        return nn.functional.normalize(sums, dim=-1)
+
+    def _scaled(self, parts: Tensor, rows: slice) -> Tensor:
+        """Take parts [n', m, d_model] of the sums through the LayerNorm with its scale fixed."""
+        if self.norm is None:
+            return parts
+        scale = (self.sums[rows].var(-1, correction=0) + self.norm.eps).sqrt()[:, None, None]
+        return (parts - parts.mean(-1, keepdim=True)) / scale * self.norm.weight
+
+    @property
+    def gap(self) -> float:
+        """Largest difference of a number in the output from the sum of parts and biases."""
+        parts = torch.einsum("hij,hjd->id", self.weights, self.values) + self.stream + self.bias
+        total = self._scaled(parts[:, None], slice(None))[:, 0]
+        total = total if self.norm is None else total + self.norm.bias
+        return float((total - self.output).abs().max())
+
+
+def _blocks(
+    model: Transformer, trace: Trace, hooks: Hook | None
+) -> dict[AttentionKind, list[_Block]]:
+    """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
+    record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
+    device, every = model.generator.weight.device, Chain(hooks, record)
+    src, tgt_in = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
+    model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
+    blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
+    for stack in BLOCKS:
+        before = record[Site(stack, None, "embedding", "hidden")]
+        for index, layer in enumerate(getattr(model, stack)):
+            for name in BLOCKS[stack]:
+                site = Site(stack, index, name, "hidden")
+                if site.kind is not None:
+                    around = getattr(layer, f"around_{name}")
+                    attention = model.attention_block(site.kind, index)
+                    blocks[site.kind].append(_block(record, site, around, attention, before))
+                before = record[site]
+    return blocks
+
+
+def _block(
+    record: Record, site: Site, around: Residual, attention: MultiHeadAttention, before: Tensor
+) -> _Block:
+    weights, v, added, output = (
+        record[site._replace(name=name)][0] for name in ("weights", "v", "output", "hidden")
+    )
+    w_o = attention.w_o.weight.view(-1, attention.n_heads, attention.d_v)
+    bias: Tensor | None = attention.w_o.bias
+    bias = torch.zeros_like(added[0]) if bias is None else bias
+    values = torch.einsum("hjv,dhv->hjd", v, w_o)
+    stream = before[0]
+    if isinstance(around, Skipped):
+        values, bias = torch.zeros_like(values), torch.zeros_like(bias)
+    elif isinstance(around, WithoutResidual):
+        stream = torch.zeros_like(stream)
+    norm = None if around.pre or isinstance(around, Skipped) else around.norm
+    own = site.kind != "cross"
+    return _Block(weights, values, stream, bias, output, stream + added, norm, own)
