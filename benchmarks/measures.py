@@ -13,8 +13,6 @@ and 6 layers, 8 heads and d_model 512, on two threads, also as a multiple of one
 the maps.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

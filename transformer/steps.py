@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -44,9 +44,9 @@ class KVCache:
         first = self._blocks.get((0, "self"))
         return 0 if first is None else first.k.size(2)
 
-    def start(self, length: int, n_rows: int) -> KVCache:
+    def start(self, length: int, n_rows: int) -> Self:
         """Return a cache of `n_rows` equal rows with the first `length` positions of one row."""
-        new = KVCache()
+        new = type(self)()
         for (layer, block), cached in self._blocks.items():
             kept = [
                 (part if block == "cross" else part[:, :, :length]).expand(n_rows, -1, -1, -1)

@@ -1,1 +1,1 @@
-"""What an edge of a map is worth: measures beyond the attention weight."""
+"""Measures of an edge beyond its attention weight: what it adds, changes and is made of."""

@@ -1,4 +1,4 @@
-"""What each edge of a map adds to its block's output: norm, value zeroing and contribution.
+"""Measures of what edges add to a block: norm, value zeroing and contribution.
 
 An attention block writes y_i = s_i + sum_j f_ij + b_O, where s_i is the residual stream and
 f_ij = sum_h a_ij^h (x_j W_V^h + b_V^h) W_O^h is what query i takes from key j. A single head has
@@ -13,8 +13,6 @@ its own term of the sum. In a post-norm model a LayerNorm follows. The measures 
 
 None but the weight of a block is a sum or mean over its heads.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args

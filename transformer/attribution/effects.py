@@ -5,8 +5,6 @@ grow. Positions before the query cannot change, so a step costs one decoder posi
 the keys and values of earlier positions in a cache.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ layer gives the shares of source tokens and of earlier target tokens. Feed-forwa
 single positions and are taken to keep the shares.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

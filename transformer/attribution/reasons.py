@@ -6,8 +6,6 @@ sentence, which makes them linear. So a score q . k / sqrt(d_k) is a sum over pa
 the query and one of the key; relative positions add a term of their own.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
