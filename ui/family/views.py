@@ -67,22 +67,20 @@ def _draw_filled(view: View) -> None:
     trace = get_trace(view)
     guesses = computed(view, GUESSES)
     hidden = any(guess.log_prob is None for guess in guesses)
-    words, more = st.columns([5, 2], vertical_alignment="center")
     in_turn = "" if hidden else (
         " Until then, **each token is hidden in turn**, and its bar shows how probable it was."
     )  # fmt: skip
-    words.markdown(
-        "This model predicts a hidden word from the words on both sides. To hide a word, write "
-        f"{code(MASK)} in its place.{in_turn}"
-    )
+    with st.container(key="after_lead"):
+        st.markdown("This model predicts a hidden word from the words on both sides.")
+    _draw_guesses(guesses)
+    st.markdown(f"To hide a word, write {code(MASK)} in its place.{in_turn}")
     example = _with_a_gap(trace)
-    with more.container(horizontal=True, horizontal_alignment="right"):
+    with st.container(horizontal=True):
         if not hidden and example:
             st.button(
                 "Hide a word", icon=":material/visibility_off:", on_click=ask_for, args=(example,)
             )
         _offer_download(view, len(guesses))
-    _draw_guesses(guesses)
 
 
 def _with_a_gap(trace: Trace) -> str:
@@ -102,13 +100,7 @@ def _draw_continued(view: View) -> None:
     )
     trace = computed(view, continuation)
     guesses = exhibits.next_tokens(trace, n)
-    words, more = st.columns([5, 2], vertical_alignment="center")
-    words.markdown(
-        "This model sees only earlier tokens. The bars show how probable each token was, given the "
-        "tokens before it. **Choose a number of tokens**, and the model continues the text."
-    )
-    with more.container(horizontal=True, horizontal_alignment="right"):
-        _offer_download(view, len(guesses))
+    picture = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         names = {count: f"{count} tokens" for count in LENGTHS}
         choose_one(
@@ -124,7 +116,12 @@ def _draw_continued(view: View) -> None:
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
             help="Takes the most probable token each time, without chance.",
         )  # fmt: skip
-    if n:
+        _offer_download(view, len(guesses))
+    st.markdown(
+        "This model sees only earlier tokens. The bars show how probable each token was, given the "
+        "tokens before it." + " The model ended the sentence." * bool(n and trace.complete)
+    )
+    with picture:
         start = trace.n_forced + 1
         typed, written = (
             "".join(tokens).replace("\u2581", " ")
@@ -132,9 +129,7 @@ def _draw_continued(view: View) -> None:
         )
         space = " " if written.startswith(" ") else ""
         draw_text(typed.strip() + space, view.spoken[1], written.strip())
-        if trace.complete:
-            st.caption("The model ended the sentence.")
-    _draw_guesses(guesses)
+        _draw_guesses(guesses)
 
 
 def _draw_guesses(guesses: Sequence[Guesses]) -> None:
@@ -150,7 +145,6 @@ def _draw_guesses(guesses: Sequence[Guesses]) -> None:
             f"{plain_token(token)} {'not written' if np.isnan(value) else f'{value:.0%}'}"
             for token, value in zip(tokens, odds, strict=True)
         )
-        left.markdown("**How probable each token was**")
         chart = expected(tokens, odds, theme, chosen=chosen)
         draw_chart(chart, f"Probability of each token: {alt}.", left)
     with right:

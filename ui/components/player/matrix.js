@@ -1,6 +1,6 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
-import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, fitted, hatch, make, onPhone,
+import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
   pageTop, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
   "../shared/index.js";
 
@@ -43,7 +43,7 @@ export const matrixPart = {
     const right = Math.min(44, top * 0.6); // slanted labels of the last columns lean out
     const scrolls = onPhone() && T <= MOST_SCROLLED;
     const free = (width - left - right - BLOCK_GAP) / columns;
-    const most = this.enlarged() > 1
+    const most = enlarged(this.root) > 1
       ? Math.max(MOST_CELL, 3 * free)
       : Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
     const tall = (cell) => top + 6 + T * cell;
@@ -71,11 +71,6 @@ export const matrixPart = {
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
-  /** Magnification of the page's type, above 1 while presenting. */
-  enlarged() {
-    return Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
-  },
-
   matrixRoom() {
     return Math.max(240, window.innerHeight - pageTop(this.scroller) - 14);
   },
@@ -83,7 +78,7 @@ export const matrixPart = {
   /** Size of labels in px; larger while presenting, and in a tall window, as far as rows stay in it. */
   labelSize() {
     const rows = this.message.header.rows.length + 8; // and the labels of the columns
-    return Math.max(LABEL, Math.min(LABEL * this.enlarged() * Math.min(1.25, tallness()), this.matrixRoom() / rows));
+    return Math.max(LABEL, Math.min(LABEL * enlarged(this.root) * Math.min(1.25, tallness()), this.matrixRoom() / rows));
   },
 
   drawMatrix() {
