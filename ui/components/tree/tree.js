@@ -124,7 +124,7 @@ class TreeView {
     this.font = this.ink.font;
     // Readable first: a long search scrolls.
     const { height: tall } = extent(this.header, geometry(this.header, 1, this.type), this.shown);
-    this.zoom ??= Math.min(2, Math.max(1, classHeight(this.view, 3) / tall));
+    this.zoom ??= Math.min(1.6, Math.max(1, classHeight(this.view, 3) / tall));
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
