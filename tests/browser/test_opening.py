@@ -18,8 +18,8 @@ from tests.servers import serving
 from tests.waiting import wait_until
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.translate.breaking import decisive_head
-from ui.translate.opening import stage
+from ui.tours.breaking import decisive_head
+from ui.tours.opening import stage
 from ui.work.roots import checkpoints_root
 
 NewVisitor = Callable[..., Page]

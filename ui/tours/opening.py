@@ -25,7 +25,7 @@ from ui.core.url_state import Param
 from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
 from ui.frame.steering import drop_steering
-from ui.translate.breaking import (
+from ui.tours.breaking import (
     LESSON,
     Broken,
     Target,

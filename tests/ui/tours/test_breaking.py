@@ -12,7 +12,7 @@ from transformer.trace.records import Trace
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.translate.breaking import (
+from ui.tours.breaking import (
     LESSON,
     Effect,
     Target,
@@ -23,7 +23,7 @@ from ui.translate.breaking import (
     is_lost,
     marked,
 )
-from ui.translate.opening import stage
+from ui.tours.opening import stage
 from ui.work.roots import checkpoints_root
 
 FRENCH = "parce qu'elle avait faim."
