@@ -21,9 +21,9 @@ from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
+from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
-from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     BESIDE,
     PLACE,
