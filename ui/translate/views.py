@@ -101,8 +101,8 @@ def draw_why(view: View, trace: Trace) -> None:
     first, second = (one, other) if difference >= 0 else (other, one)
     st.markdown(linked(
         f"The logit of {first} is **{abs(difference):.2f}** above that of {second}, so it is "
-        f"{times:,.{0 if times >= 10 else 1}f} times as probable. Bars to the right speak for "
-        f"{one}, bars to the left for {other}; their sum is the difference.",
+        f"{times:,.{0 if times >= 10 else 1}f} times as probable. Orange bars raise the "
+        f"probability of {one} against {other}, blue bars lower it; their sum is the difference.",
         "logit",
     ))  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
