@@ -41,10 +41,10 @@ class TreeView {
       () => this.setDropped(!this.state.dropped));
     const sample = (name, text) =>
       make("span", `sample ${name}`, make("i"), make("span", "", text));
-    const numbers = make("span", "numbers", "so far: ",
+    this.numbers = make("span", "numbers", "so far: ",
       term("log p", "log-probability"), " · ", term("score", "score"));
     const legend = make("span", "legend", sample("won", "winner"),
-      sample("other", "also finished"), sample("dead", "abandoned"), numbers);
+      sample("other", "also finished"), sample("dead", "abandoned"), this.numbers);
     const zooms = make("span", "zooms", button("−", "Smaller (key −)", () => this.zoomBy(-1)),
       button("+", "Larger (key +)", () => this.zoomBy(1)),
       button("Fit", "All steps in sight (key F)", () => this.fit()));
@@ -119,10 +119,11 @@ class TreeView {
 
   /** Sizes that depend on the window, the zoom and the theme; then paint. */
   layOut() {
+    this.numbers.hidden = this.narrow < 1;
     this.type = parseFloat(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    this.zoom ??= 1; // readable first: a long search scrolls
+    if (this.zoom === null) return this.fit(); // to the last step, as long as words can be read
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
@@ -296,7 +297,7 @@ class TreeView {
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(1.2, zoom));
-    else this.zoomTo(Math.max(0.12, zoom / narrow), narrow);
+    else this.zoomTo(Math.max(this.zoom === null ? LEGIBLE_ZOOM : 0.12, zoom / narrow), narrow);
   }
 
   zoomTo(zoom, narrow = 1) {
