@@ -58,6 +58,7 @@ class Trace:
     states: States | None = field(default=None, repr=False)  # None unless recorded
     # [T], length penalties by which the search divides log P of the first tokens; empty if unknown.
     penalties: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    cells: Cells | None = field(default=None, repr=False)  # None if the maps hold weights
 
     @property
     def n_words(self) -> int:
@@ -83,6 +84,25 @@ class Trace:
         """Return the query tokens and key tokens of one kind: its row and column labels."""
         queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A measure that a trace's maps hold in place of weights; see `transformer.attribution.cells`.
+
+    Layers and heads have one place more, for all of them together, which is not always their mean.
+    """
+
+    measure: str
+    wide: dict[AttentionKind, Floats]  # [L + 1, H + 1, n, m]
+    words_only: bool = False  # rows keep words alone
+    #: largest difference of a number in a block's output from the sum of its parts
+    gap: float = 0.0
+
+    @property
+    def signed(self) -> bool:
+        """True for changes of a log-probability, in nats; other rows are shares."""
+        return self.measure == "effect"
 
 
 class Pair(NamedTuple):
