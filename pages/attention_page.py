@@ -22,8 +22,8 @@ from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.view import Request, said_next
-from ui.core.widgets import units_control
-from ui.frame.cells import CellChoice, about_cells, cells_control, measured_view
+from ui.core.widgets import CellChoice, cells_control, units_control
+from ui.frame.cells import about_cells, measured_view
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
@@ -70,7 +70,7 @@ def draw(side: Side) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         units_control()
         if choice.display == "heads":
-            cells_control(view)
+            cells_control()
         views.draw_dim()
         if choice.display != "heads":
             with st.popover("Combine", icon=":material/stacks:", type="tertiary"):

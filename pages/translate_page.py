@@ -15,8 +15,7 @@ from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import Request, View, ask_for, said_next
-from ui.core.widgets import UNITS, draw_text
-from ui.frame.cells import CellChoice, about_cells, cells_control
+from ui.core.widgets import UNITS, CellChoice, cells_control, draw_text
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
@@ -28,12 +27,12 @@ from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     BESIDE,
     PLACE,
+    about_player,
     draw_player,
     ensure_step,
     measured_player,
     offer,
     place_now,
-    places_of,
     player_of,
     read_link,
     remember,
@@ -96,9 +95,9 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
     if hint := said_next(view.sentence):
         st.caption(hint)
     with units:
-        cells_control(view, units=True)
+        cells_control(units=True)
     draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
-    about = about_cells(view, trace, places_of(within(place_now(Side(view, trace)), trace)))
+    about = about_player(Side(view, trace)) or "Attention is not by itself an explanation."
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":
@@ -110,7 +109,7 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
         f"Light marks where the decoder looks as it picks the next token. Step through it{also} "
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        f"{about or 'Attention is not by itself an explanation.'}{omitted}"
+        f"{about}{omitted}"
     )
 
 

@@ -11,7 +11,7 @@ change of the token's log-probability, in nats, and measured for the places aske
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,9 @@ from transformer.measures.heads import widen
 from transformer.measures.sinks import key_classes
 from transformer.model import Transformer
 from transformer.search.request import excluded
-from transformer.trace.records import Cells, Trace
+from transformer.trace.records import CellMeasure, Cells, Trace
 from transformer.trace.tracer import Tracer
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
-
-CellMeasure = Literal["weight", "norm", "zeroing", "contribution", "effect"]
-CELL_MEASURES: tuple[CellMeasure, ...] = get_args(CellMeasure)
 
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]

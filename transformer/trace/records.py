@@ -8,7 +8,7 @@ B beam rows. Log-probabilities are in nats. Indices are 0-based; screens show th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,11 @@ class Trace:
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
 
 
+#: Measures of an edge, see `transformer.attribution`.
+CellMeasure = Literal["weight", "norm", "zeroing", "contribution", "effect"]
+CELL_MEASURES: tuple[CellMeasure, ...] = get_args(CellMeasure)
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """A measure that a trace's maps hold in place of weights; see `transformer.attribution.cells`.
@@ -93,7 +98,7 @@ class Cells:
     Layers and heads have one place more, for all of them together, which is not always their mean.
     """
 
-    measure: str
+    measure: CellMeasure
     wide: dict[AttentionKind, Floats]  # [L + 1, H + 1, n, m]
     words_only: bool = False  # rows keep words alone
     #: largest difference of a number in a block's output from the sum of its parts

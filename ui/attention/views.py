@@ -52,9 +52,9 @@ from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill, layer_and_head
+from ui.core.widgets import bound, cells_control, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
-from ui.frame.cells import about_cells, cells_control, measured_view
+from ui.frame.cells import about_cells, measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
 from ui.work.desk import drawn, get_trace, get_tracer
@@ -349,7 +349,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
-        cells_control(view)
+        cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:

@@ -42,10 +42,10 @@ from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import UNITS, bound, choose_one, units_control
+from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
-from ui.frame.cells import CellChoice, cells_options, measured_side
+from ui.frame.cells import measured_side
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -121,7 +121,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         )
         cells = st.container()
         units_control()
-        cells_options(pair.sides[0].view)
+        cells_options()
         draw_dim()
         draw_combine()
     units = url_state.get(UNITS)

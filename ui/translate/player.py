@@ -24,10 +24,10 @@ from ui.core.examples import Example
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
 from ui.core.view import View
-from ui.core.widgets import UNITS, units_control
+from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
-from ui.frame.cells import CellChoice, cells_control, measured_side, measured_view
+from ui.frame.cells import about_cells, measured_side, measured_view
 from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
@@ -117,7 +117,16 @@ def places_of(place: PlayerPlace) -> tuple[Place, ...]:
 
 def measured_player(side: Side, place: PlayerPlace | None = None) -> Side:
     """Return a side whose player shows the chosen measure at a place, by default the stored one."""
-    return measured_side(side, places_of(within(place or place_now(side), side.trace)))
+    return side if weights_alone() else measured_side(side, _places_now(side, place))
+
+
+def about_player(side: Side) -> str:
+    """Return what the cells on screen show; see `about_cells`."""
+    return "" if weights_alone() else about_cells(side.view, side.trace, _places_now(side))
+
+
+def _places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:
+    return places_of(within(place or place_now(side), side.trace))
 
 
 def _heads_out(side: Side, trace: Trace) -> list[Head]:
@@ -211,7 +220,7 @@ def _leader(sides: Sequence[Side]) -> Side:
 def _draw_controls(pair: Pair) -> None:
     with pair.controls:
         units_control()
-        cells_control(pair.sides[0].view)
+        cells_control()
     if pair.shown:
         steps = len(_leader(pair.shown).trace.predicted_tokens)
         ensure_step(pair.shown[0], steps)

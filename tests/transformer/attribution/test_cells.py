@@ -8,8 +8,6 @@ import pytest
 
 from tests.shipped import FOLDER, STACKS
 from transformer.attribution.cells import (
-    CELL_MEASURES,
-    CellMeasure,
     Place,
     measured,
     why_no_effect,
@@ -23,7 +21,7 @@ from transformer.measures.sinks import key_classes, mass_by_class
 from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import open_tracer
-from transformer.trace.records import Cells, Trace
+from transformer.trace.records import CELL_MEASURES, CellMeasure, Cells, Trace
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 
