@@ -1,13 +1,15 @@
 """Measures of edges: which one tells the effect of a cut, and the cost of each.
 
     python benchmarks/measures.py predict checkpoints/everyday-en-de [--sentences N] [--out FILE]
+    python benchmarks/measures.py table FILE
     python benchmarks/measures.py cost [--json]
 
 `predict` translates typed sentences, cuts every edge of the decoder in one layer or in all, and
 prints the mean rank correlation (Spearman) of each measure with the size of the token's change in
 log-probability, over the edges of a sentence, and its lead over the weight in the same sentences.
 Intervals hold with 95%, by a bootstrap over sentences. 2 to 15 minutes on one core for 200
-sentences; FILE takes the rows so far after every tenth.
+sentences; FILE keeps one checkpoint's rows beside others', after every tenth sentence. The app
+reads ui/frame/measures.json, and docs/measures.md holds what `table` prints of it.
 
 `cost` prints the seconds of each measure for 40 source and 40 target tokens in a random model of 6
 and 6 layers, 8 heads and d_model 512, on two threads, also as a multiple of one pass that records
@@ -28,6 +30,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
+from figures.labels import KIND_NAMES  # noqa: E402
 from transformer.attribution.edges import MEASURES, edges  # noqa: E402
 from transformer.attribution.effects import effects  # noqa: E402
 from transformer.attribution.mixing import mix  # noqa: E402
@@ -55,10 +58,14 @@ def main() -> None:
     one.add_argument("checkpoint", type=Path)
     one.add_argument("--sentences", type=int, default=200)
     one.add_argument("--out", type=Path)
+    commands.add_parser("table").add_argument("file", type=Path)
     other = commands.add_parser("cost")
     for command in (one, other):
         command.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.command == "table":
+        print(table(json.loads(options.file.read_text())))
+        return
     result = (
         cost() if options.command == "cost"
         else predict(options.checkpoint, options.sentences, options.out)
@@ -99,8 +106,38 @@ def predict(checkpoint: Path, count: int, out: Path | None = None) -> dict[str, 
                     correlation = rank_correlation(values[visible], sizes[visible])
                     found.setdefault((kind, place, name), []).append(correlation)
         if out is not None and (done % 10 == 0 or done == len(sentences)):
-            out.write_text(json.dumps(summary(checkpoint.name, found), indent=1) + "\n")
+            write(out, summary(checkpoint.name, found))
     return summary(checkpoint.name, found)
+
+
+def write(out: Path, result: dict[str, Any]) -> None:
+    """Store a checkpoint's rows in a file, one a line, rounded."""
+    stored = json.loads(out.read_text()) if out.exists() else {}
+    stored[result["checkpoint"]] = [
+        {name: round(value, 3) if isinstance(value, float) else value
+         for name, value in row.items()} for row in result["rows"]
+    ]  # fmt: skip
+    parts = (
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, rows)) + "\n]"
+        for name, rows in sorted(stored.items())
+    )
+    out.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def table(stored: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the rows of all checkpoints as a Markdown table."""
+    lines = ["| model | attention | layer | weight | norm | value zeroing | contribution |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for name, rows in stored.items():
+        for at in range(0, len(rows), len(MEASURES)):
+            cells = [
+                f"{row['correlation']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+                + " ↑" * (row["lead_low"] > 0) + " ↓" * (row["lead_high"] < 0)
+                for row in rows[at : at + len(MEASURES)]
+            ]  # fmt: skip
+            kind = KIND_NAMES[rows[at]["kind"]].lower()
+            lines.append(f"| {' | '.join([name, kind, rows[at]['layer'], *cells])} |")
+    return "\n".join(lines)
 
 
 def summary(name: str, found: dict[tuple[str, str, str], list[float]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.glossary import HINTS, Explanation, term
+from ui.core.glossary import CELL_TEXTS, HINTS, Explanation, term
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
@@ -30,36 +30,6 @@ class CellChoice(Choice):
     cell: Param[str] = Param("cell", url_state.one_of(CELL_MEASURES), "weight")
     words_only: Param[bool] = url_state.switch("words_only")
     check: Param[bool] = url_state.switch("check")  # whether measures are compared with the effect
-
-
-#: Label, glossary entry, and what a measure shows and what not.
-CELL_TEXTS: dict[CellMeasure, tuple[str, str, str]] = {
-    "weight": (
-        "Weight", "attention",
-        "The share of a query's attention on a key. It does not tell what the model takes from it.",
-    ),
-    "norm": (
-        "Norm", "norm of an edge",
-        "The length of the vector that the query takes from the key, as a share of the row. It "
-        "does not tell where the vector points.",
-    ),
-    "zeroing": (
-        "Value zeroing", "value zeroing",
-        "How far the query's vector after the block turns if the key's value is zero, as a share "
-        "of the row. It does not tell what later layers make of it.",
-    ),
-    "contribution": (
-        "Contribution", "contribution",
-        "How much the key's vector brings the block's output closer, as a share; in "
-        "self-attention, the token's own vector counts with its own key. It does not tell which "
-        "word the model predicts.",
-    ),
-    "effect": (
-        "Effect", "effect of an edge",
-        "The change of the token's log-probability when the edge is cut before the softmax. The "
-        "other weights of the row grow, so effects do not add up.",
-    ),
-}  # fmt: skip
 
 
 def fill(key: str, value: object) -> None:
@@ -233,7 +203,7 @@ def cells_control(*, units: bool = False) -> None:
 
     Args: units: with the switch for whole words, where there is no room beside it.
     """
-    label = CELL_TEXTS[cell_measure()][0].lower()
+    label = CELL_TEXTS[cell_measure()]["label"].lower()
     label += ", words only" * url_state.get(CellChoice.words_only)
     label += ", by words" * (units and url_state.get(UNITS) == "words")
     icon = ":material/opacity:"
@@ -246,10 +216,10 @@ def cells_control(*, units: bool = False) -> None:
 def cells_options() -> None:
     """Draw the control's options, for a place inside another popover."""
     CellChoice.show()
-    name = cell_measure()
+    texts = CELL_TEXTS[cell_measure()]
     st.radio(
-        "A cell shows", CELL_MEASURES, format_func=lambda name: CELL_TEXTS[name][0],
-        captions=[text for _, _, text in CELL_TEXTS.values()], **bound(CellChoice.cell),
+        "A cell shows", CELL_MEASURES, format_func=lambda name: CELL_TEXTS[name]["label"],
+        captions=[CELL_TEXTS[name]["text"] for name in CELL_MEASURES], **bound(CellChoice.cell),
     )  # fmt: skip
     st.toggle(
         "Words only", **bound(CellChoice.words_only),
@@ -260,8 +230,8 @@ def cells_options() -> None:
         help="Rank correlation (Spearman) of each measure with the size of the effect, over the "
         "edges of the map on screen.",
     )  # fmt: skip
-    with st.expander(f"What is this? {CELL_TEXTS[name][0]}"):
-        st.markdown(term(CELL_TEXTS[name][1]))
+    with st.expander(f"What is this? {texts['label']}"):
+        st.markdown(term(texts["term"]))
 
 
 def draw_hint(name: str) -> None:

@@ -12,9 +12,10 @@ from transformer.attribution.cells import Place, measured, why_no_effect, why_we
 from transformer.measures.heads import rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
+from ui.core.glossary import CELL_TEXTS
 from ui.core.side import Side
 from ui.core.view import View
-from ui.core.widgets import CELL_TEXTS, CellChoice, cell_measure, weights_alone
+from ui.core.widgets import CellChoice, cell_measure, weights_alone
 from ui.work.desk import computed, get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -77,7 +78,7 @@ def _about(view: View, trace: Trace, places: Sequence[Place]) -> str:
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
     if name != "weight" or only:
-        parts.append(CELL_TEXTS[name][2] + _TOGETHER * (name not in ("weight", "effect")))
+        parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
         cells = get_trace(measured_view(view, places)).cells
         if name == "contribution" and cells is not None:
             parts.append(
@@ -102,7 +103,7 @@ def _told(view: View, place: Place) -> str:
         return f"No check against the effect: {reason[:1].lower()}{reason[1:]}"
     found = computed(view, agreements(place))
     words = ", ".join(
-        f"{CELL_TEXTS[name][0].lower()} {value:.2f}" for name, value in found.items()
+        f"{CELL_TEXTS[name]['label'].lower()} {value:.2f}" for name, value in found.items()
         if not math.isnan(value)
     )  # fmt: skip
     if not words:
