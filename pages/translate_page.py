@@ -20,6 +20,7 @@ from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
+from ui.frame.sinks import draw_sinks
 from ui.frame.steering import draw_steer_form
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
@@ -33,6 +34,7 @@ from ui.translate.player import (
     measured_player,
     offer,
     place_now,
+    places_now,
     player_of,
     read_link,
     remember,
@@ -98,6 +100,8 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
         cells_control(units=True)
     draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
     about = about_player(Side(view, trace)) or "Attention is not by itself an explanation."
+    if url_state.get(CellChoice.check):
+        draw_sinks(view, trace, places_now(Side(view, trace))[0])
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import headlight
 from tests.messages import unpack
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import messages, trace_of
 from transformer.attribution.cells import measured
+from transformer.attribution.edges import edges
 from transformer.attribution.effects import effects
+from transformer.errors import InputError
+from transformer.measures.sinks import key_classes
 from transformer.translator import Translator
 from ui.components.grid import Cell
 
@@ -83,3 +87,39 @@ def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
     assert not values[:, -1].any()
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
     assert app.query_params["words_only"] == "on"
+
+
+def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(CAT)
+    for layer, head in ((0, 1), (1, 2)):
+        app = run_app(
+            at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
+            layer=str(layer + 1), head=str(head + 1),
+        )  # fmt: skip
+        bars = " ".join(part.proto.body for part in app.main.get("html"))
+        end = trace.cross[layer, head, :, -1].mean()
+        assert f"&lt;/s&gt; {end:.2f}" in bars and "norm by class of key" in bars
+        # a value's length times its weight is the norm of the edge
+        norms = edges(tiny_translator.model, trace, "norm").heads["cross"][layer, head]
+        lengths = norms[0] / trace.cross[layer, head, 0]
+        classes = np.array(key_classes(trace.src_tokens, trace.src_special))
+        sinks = np.where(classes == "word", 0, trace.cross[layer, head].mean(0))
+        ratio = lengths[sinks.argmax()] / lengths[classes == "word"].mean()
+        assert f"{ratio:.2f} times as long as a word's" in captions(app)
+        assert ("Not because" in captions(app)) == (ratio > 0.75)
+
+
+def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(CAT)
+    shares = measured(tiny_translator, trace, "zeroing")
+    assert b"share of the change" in headlight.show(shares).html
+    effect = measured(tiny_translator, trace, "effect", places=[("cross", 0, None)])
+    assert b"effect in nats" in headlight.show(effect).html
+    figure = headlight.attention(effect, layer=0)
+    np.testing.assert_array_equal(
+        figure.arrays["weights"], effects(tiny_translator.model, trace, "cross", 0)
+    )
+    with pytest.raises(InputError, match="one map at a time"):
+        headlight.attention(effect, display="grid")

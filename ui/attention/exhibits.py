@@ -135,6 +135,8 @@ def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> 
 
 def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
     maps = maps_of(trace, choice.kind, choice.units)
+    if choice.display != "matrix" and maps.cells is not None and maps.cells.signed:
+        raise InputError("an effect is measured for one map at a time; expected display='matrix'")
     if choice.display == "grid":
         return _grid(trace, choice, maps)
     made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps)

@@ -57,6 +57,7 @@ from ui.export.download import download_button, source_of, trace_for
 from ui.frame.cells import about_cells, measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
+from ui.frame.sinks import draw_sinks
 from ui.work.desk import drawn, get_trace, get_tracer
 
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
@@ -357,10 +358,13 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
 
 
 def _say_measure(view: View, choice: AttentionChoice) -> None:
-    """Say below a map what its cells show."""
-    weights = replace(view, cells=())
-    if text := about_cells(weights, get_trace(weights), places_of(choice)):
+    """Say below a map what its cells show, and which keys get its attention."""
+    weights, places = replace(view, cells=()), places_of(choice)
+    trace = get_trace(weights)
+    if text := about_cells(weights, trace, places):
         st.caption(text)
+    if places:
+        draw_sinks(weights, trace, places[0])
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

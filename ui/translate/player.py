@@ -117,15 +117,16 @@ def places_of(place: PlayerPlace) -> tuple[Place, ...]:
 
 def measured_player(side: Side, place: PlayerPlace | None = None) -> Side:
     """Return a side whose player shows the chosen measure at a place, by default the stored one."""
-    return side if weights_alone() else measured_side(side, _places_now(side, place))
+    return side if weights_alone() else measured_side(side, places_now(side, place))
 
 
 def about_player(side: Side) -> str:
     """Return what the cells on screen show; see `about_cells`."""
-    return "" if weights_alone() else about_cells(side.view, side.trace, _places_now(side))
+    return "" if weights_alone() else about_cells(side.view, side.trace, places_now(side))
 
 
-def _places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:
+def places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:
+    """Return `places_of` a place, by default the stored one."""
     return places_of(within(place or place_now(side), side.trace))
 
 
