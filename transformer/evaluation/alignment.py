@@ -19,19 +19,19 @@ from transformer.attribution.edges import Measure as EdgeMeasure
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
-from transformer.evaluation.pharaoh import check_links, read_links, turned
+from transformer.measures.pharaoh import check_links, read_links, turned
 from transformer.measures.words import (
     Gold,
-    Groups,
     Link,
+    LinkUnits,
     Row,
     alignment_counts,
     alignment_error,
     diagonal,
-    group_labels,
     links,
     source_block,
-    word_groups,
+    word_maps,
+    words_of,
 )
 from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
@@ -42,13 +42,15 @@ from transformer.types import Floats, Ints, Report, literals, no_report
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
 
-#: Scripts without spaces have words too, unless links are of words between spaces.
-Units = Literal["words", "spaces", "pieces"]
 Measure = EdgeMeasure | Literal["effect"]
 MEASURES: tuple[Measure, ...] = (*EDGE_MEASURES, "effect")
 
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
+
+
+#: Rounding of log-probabilities in nats; smaller effects are none.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Aligned:
 
     pairs: tuple[tuple[str, str], ...]
     gold: tuple[Gold, ...]
-    units: Units = "spaces"  # what the links join
+    units: LinkUnits = "spaces"  # what the links join
     partial: bool = False  # only target words with a link count
 
 
@@ -80,64 +82,10 @@ def read_gold(data: Path, src: str) -> Aligned:
     sides = (english, german) if src == "en" else (german, english)
     try:
         gold = tuple(read_links(line, 1) for line in drawn)
-    except DataError as error:
+    except InputError as error:
         raise DataError(f"{folder}: {error}") from None
     gold = tuple(map(turned, gold)) if src == "en" else gold
     return Aligned(tuple(zip(*sides, strict=True)), gold)
-
-
-@dataclass(frozen=True, eq=False)
-class Words:
-    """Words of a translation and its source, without special tokens, by the rows of one kind."""
-
-    sources: tuple[str, ...]  # [s]
-    targets: tuple[str, ...]  # [t]
-    columns: Groups  # [s], positions of each source word's pieces
-    rows: Groups  # [t], rows of each target word's pieces
-
-
-@literals
-def words_of(trace: Trace, row: Row, units: Units = "spaces") -> Words:
-    """Return the words of a trace. A word whose row is not in the trace is left out."""
-    if trace.cross.size:
-        sources, read, special = trace.src_tokens, trace.tgt_tokens, set(trace.src_special)
-    else:
-        block = source_block(trace)
-        sources, read, special = block.src_tokens, block.tgt_tokens, {len(block.src_tokens) - 1}
-    first, last = int(row == "reading"), trace.predicted_tokens[-1]
-    targets = [*read[1:], *[last] * (row == "predicting" and last != "</s>")]
-    tags = {at - 1 for at in trace.tgt_special} if trace.cross.size else set()
-    columns, rows = _groups(sources, special, units), _groups(targets, tags, units)
-    return Words(
-        group_labels(sources, columns), group_labels(targets, rows), columns,
-        tuple(tuple(at + first for at in group) for group in rows),
-    )  # fmt: skip
-
-
-def _groups(tokens: Sequence[str], special: Collection[int], units: Units) -> Groups:
-    groups = word_groups(tokens, special, only_spaces=units == "spaces")
-    if units == "pieces":
-        groups = tuple((at,) for at in range(len(tokens)))
-    return tuple(group for group in groups if group[0] not in special)
-
-
-@literals
-def word_maps(
-    trace: Trace, row: Row, values: Floats | None = None, units: Units = "spaces"
-) -> Floats:
-    """Return maps of a translation over words, [..., targets, sources].
-
-    Args: values: a measure of cross-attention edges, [..., T, S]; by default the weights of every
-        head, [L, H, T, S]. A one-stack translator has a block of its map.
-    """
-    if values is None:
-        values = trace.cross if trace.cross.size else source_block(trace).weights
-    words = words_of(trace, row, units)
-    maps = np.zeros((*values.shape[:-1], len(words.columns)), np.float32)
-    for at, places in enumerate(words.columns):
-        maps[..., at] = values[..., list(places)].sum(-1)
-    merged = [maps[..., list(places), :].mean(-2) for places in words.rows]
-    return np.stack(merged, -2) if merged else maps[..., :0, :]
 
 
 def head_errors(
@@ -187,7 +135,7 @@ def measured_maps(
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
     if measure == "effect":
         lost = -effects(model.model, trace, "cross", layer, head, progress=progress)
-        return row_shares(np.maximum(lost, 0))
+        return row_shares(np.where(lost > _ROUNDING, lost, 0))
     maps = row_shares(all_maps(model, trace, measure))  # [L, H + 1, T, S]
     chosen = maps[:, -1 if head is None else head]
     whole: Floats = chosen.mean(0) if layer is None else chosen[layer]
@@ -288,8 +236,8 @@ def error_grid(
 
     The model follows the given translations.
 
-    Raises: `DataError` naming a pair whose links leave its words; `InputError` for a pair that the
-        model cannot read, or a measure that it lacks.
+    Raises: `InputError` naming a pair whose links leave its words or that the model cannot read, or
+        a measure that it lacks.
     """
     counts, guesses = list[Ints](), list[Ints]()
     for number, (pair, gold) in enumerate(zip(aligned.pairs, aligned.gold, strict=True), 1):
@@ -306,8 +254,8 @@ def error_grid(
                     _counts(word_maps(trace, row, maps, aligned.units), gold, only)
                     for row in get_args(Row)
                 ])  # fmt: skip
-        except (InputError, DataError) as error:
-            raise type(error)(f"sentence pair {number}: {error}") from None
+        except InputError as error:
+            raise InputError(f"sentence pair {number}: {error}") from None
         counts.append(np.array(at, np.int64))
         guess = diagonal(len(known.targets), len(known.sources))
         guess = frozenset(link for link in guess if only is None or link[1] in only)
