@@ -60,6 +60,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("length_penalty", {}),
     *(("inside_head", {"kind": kind, "layer": 1, "head": 2, "query": 3, "key": 1})
       for kind in ("encoder_self", "decoder_self", "cross")),
+    *(("why_this_head_looks", {"kind": kind, "layer": 1, "head": 2, "query": 3, "key": 1})
+      for kind in ("encoder_self", "decoder_self", "cross")),
     ("content_and_position", {"head": 1}),
     ("content_and_position", {"kind": "decoder_self"}),
     ("residual_stream", {"stack": "encoder", "position": 1}),
