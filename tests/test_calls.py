@@ -49,6 +49,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("decoding", {"layer": 1, "head": 2, "step": 3}),
     ("decoding", {"words": True, "step": 2}),
     ("layer_by_layer", {}),
+    ("source_or_prefix", {}),
     ("from_encoder_layers", {}),
     ("why_not", {"step": 2, "one": 17, "other": 60}),
     ("search_tree", {}),

@@ -58,10 +58,11 @@ def draw_why(side: Side, place: HeadChoice, key: int) -> None:
         st.markdown(_tests_in_words(why, names))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(linked(
-            "Query and key are sums of what each layer added to their token, so the score is a "
-            "sum over pairs: a part of the query times a part of the key. Each LayerNorm keeps "
-            "its scale in this sentence, so the sum is exact, but not the effect of a part.",
-            "LayerNorm",
+            "The score in parts: query and key are sums of what each layer added to their token, "
+            "so the score is a sum over pairs, a part of the query times a part of the key. Each "
+            "LayerNorm keeps its scale in this sentence. So the sum is exact, but a part's effect "
+            "is not: everything after it changes too.",
+            "score in parts", "LayerNorm",
         ), width="stretch")  # fmt: skip
         choice = dict(zip(("kind", "layer", "head", "query"), vars(place).values(), strict=True))
         download_button(
