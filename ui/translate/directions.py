@@ -46,10 +46,9 @@ def table(names: Iterable[str]) -> str:
 def _verdict(result: dict[str, float] | None, sign: int) -> str:
     if result is None:
         return "not measured"
-    holds = sign * result["low"] > 0 and sign * result["high"] > 0
-    verdict = "*holds here*" if holds else "*does not*"
-    low, high = (signed(result[end], 3) for end in ("low", "high"))
-    return f"{verdict}: {signed(result['mean'], 3)} ({low} to {high})"
+    low, high = (round(result[end], 3) for end in ("low", "high"))
+    verdict = "*holds here*" if sign * low > 0 and sign * high > 0 else "*does not*"
+    return f"{verdict}: {signed(result['mean'], 3)} ({signed(low, 3)} to {signed(high, 3)})"
 
 
 def marked_in_words(name: str) -> str:
