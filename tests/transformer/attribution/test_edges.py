@@ -205,7 +205,26 @@ def test_an_effect_is_that_of_the_cut(
             assert found[t, j] == pytest.approx(change, abs=1e-5), (at, t, j)
 
 
-def test_effects_read_one_position_for_each_step_and_key(model: Transformer, trace: Trace) -> None:
+def test_effects_read_each_edge_once_above_the_cut(
+    model: Transformer, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer.attribution.effects._EDGES", 7)
+    last, sizes = len(model.decoder) - 1, list[list[int]]()
+    for n, layer in enumerate(model.decoder):
+        sizes.append([])
+        layer.register_forward_hook(
+            lambda _, args, out, n=n: sizes[n].append(args[0].shape[0] * args[0].shape[1])
+        )
+    done: list[tuple[int, int]] = []
+    effects(model, trace, "cross", last, progress=lambda *now: done.append(now))
+    edges = [7, 7, 7, 3]  # 4 steps and 6 keys
+    assert sizes == [[len(TGT)]] * last + [[len(TGT), *edges]]
+    assert done == [(7, 24), (14, 24), (21, 24), (24, 24)]
+    effects(model, trace, "decoder_self")
+    assert [row[-3:] for row in sizes] == [[len(TGT), 7, 3]] * (last + 1)
+
+
+def test_effects_with_hooks_go_step_by_step(model: Transformer, trace: Trace) -> None:
     sizes: list[tuple[int, ...]] = []
     site = Site("decoder", None, "embedding", "hidden")
 
@@ -219,6 +238,25 @@ def test_effects_read_one_position_for_each_step_and_key(model: Transformer, tra
         effects(model, trace, "encoder_self")
     with pytest.raises(ValueError, match="layer=9 does not exist"):
         effects(model, trace, "cross", 9)
+
+
+@pytest.mark.parametrize("edits", [
+    "skip decoder.1; no residual decoder.2", "uniform decoder; scale cross.1 0.5; swap qk cross",
+    "no positions; no scaling decoder.2", "cut decoder.1 q3 k1; cut cross q2 k4",
+])  # fmt: skip
+def test_effects_in_an_edited_model_are_those_step_by_step(
+    model: Transformer, trace: Trace, edits: str
+) -> None:
+    if len(model.decoder) < 2:
+        pytest.skip("the edits name a second layer")
+    other = edited(model, edits)
+    for kind in ("decoder_self", "cross"):
+        found = effects(other, trace, kind, 1, excluded=(3,))  # type: ignore[arg-type]
+        step_by_step = effects(other, trace, kind, 1, excluded=(3,), hooks=lambda *_: None)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found, step_by_step, atol=1e-5)
+    cut = f"{edits}; cut cross.2 q4 k2"
+    change = with_edits(model, trace, [edits, cut], excluded=(3,))
+    assert found[3, 1] == pytest.approx(change[1, 3] - change[0, 3], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
