@@ -63,7 +63,7 @@ function makeLabel(map, choice, axis, token, at) {
 
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
-  const noun = map.noun || (map.limit ? "difference" : "weight");
+  const noun = map.noun || (map.limit ? "value" : "weight");
   const hint = `${pointAt} a cell to read its exact ${noun}`;
   const ask = map.asks ? `; ${click} it: which heads do this?` : "";
   map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
