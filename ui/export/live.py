@@ -31,7 +31,7 @@ _SETTINGS = {
 }  # fmt: skip
 
 #: Scripts of the worker, in order.
-_SCRIPTS = ("text.js", "model.js", "search.js", "worker.js")
+_SCRIPTS = ("text.js", "model.js", "search.js", "record.js", "worker.js")
 
 
 def why_not_live(translator: Translator) -> str | None:

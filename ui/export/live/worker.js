@@ -41,3 +41,35 @@ async function openPackage(text, size) {
   });
   return { header, tensors, words };
 }
+
+let opened = null;
+
+// {text, size} opens a model; {sentence, beam, off, place, head, views} translates.
+async function received({ data }) {
+  if (data.text) {
+    opened = await openPackage(data.text, data.size);
+    return { ready: opened.header.name };
+  }
+  const { header, tensors, words } = opened, { eos_id: eos } = header.config;
+  const read = words.tokenize(data.sentence);
+  if (!read.ids.length) return { error: "Type a sentence first." };
+  if (read.ids.length >= MOST_TOKENS) {
+    return { error: `The sentence has ${read.ids.length + 1} tokens; at most ${MOST_TOKENS} are allowed.` };
+  }
+  const model = openModel(header.config, tensors, data.off), beam = data.beam ?? header.beam;
+  const found = search(model, [...read.ids, eos], { beam, alpha: header.alpha });
+  const trace = traceOf(model, words, header, read, found, data.off ?? []);
+  trace.beam = beam;
+  trace.tree = treeOf(found, trace, beam, header.pieces);
+  if (data.views?.some((view) => ["plan", "stages", "parts"].includes(view))) {
+    const values = inside(model, trace);
+    trace.inside = { ...values, lens: values.lens.map((steps) =>
+      steps.map(([id, ...rest]) => [header.pieces[id], ...rest])) };
+    trace.stages = stagesOf(model, values, trace, data.place);
+    trace.split = splitOf(model, values, data.head);
+  }
+  return { trace };
+}
+
+onmessage = (event) => received(event).catch((error) => ({ error: error.message }))
+  .then((answer) => postMessage({ ...answer, turn: event.data.turn }));
