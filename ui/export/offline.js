@@ -1,9 +1,10 @@
 // Mounts a page's views without a server.
 //
-// `mounts` comes from the component scripts before this one. The data are base64 in the page, which
-// cannot end a script or become markup. Nothing here uses the network.
+// `mounts` and `styles` come from the components before this script. The data are base64 in the page,
+// which cannot end a script or become markup. Nothing here uses the network.
 
-const styles = JSON.parse(document.getElementById("styles").textContent);
+// Called with a view, and the name and value of what it reports.
+const listeners = [];
 
 function bytesOf(id) {
   const text = atob(document.getElementById(id).textContent.trim());
@@ -19,11 +20,12 @@ const views = [...document.querySelectorAll(".view")].map((host, index) => {
   place.className = `${name} component`;
   root.append(style, place);
   const follows = JSON.parse(host.dataset.follows);
-  return { name, root, index, message: host.dataset.message, follows, stop: undefined };
+  return { name, host, root, index, message: host.dataset.message, follows, stop: undefined };
 });
 
 function show(view) {
   const answer = (name, value) => {
+    listeners.forEach((listen) => listen(view, name, value));
     const next = views[view.index + 1];
     const message = next && next.follows[JSON.stringify(value?.choice ?? value)];
     if (!message) return;
@@ -31,8 +33,8 @@ function show(view) {
     show(next);
   };
   view.stop = mounts[view.name]({
-    data: bytesOf(view.message),
-    key: `view-${view.index}`,
+    data: view.data ?? bytesOf(view.message),
+    key: `view-${view.index}-${view.turn ?? 0}`, // a new turn forgets the choice
     name: view.name,
     parentElement: view.root,
     setTriggerValue: answer,
