@@ -16,11 +16,16 @@ const views = [...document.querySelectorAll(".view")].map((host, index) => {
   const root = host.attachShadow({ mode: "open" });
   const style = document.createElement("style");
   style.textContent = styles[name];
-  const place = document.createElement("div");
-  place.className = `${name} component`;
-  root.append(style, place);
-  const follows = JSON.parse(host.dataset.follows);
-  return { name, host, root, index, message: host.dataset.message, follows, stop: undefined };
+  const view = { name, host, root, index, message: host.dataset.message, turn: 0 };
+  view.follows = JSON.parse(host.dataset.follows);
+  view.renew = () => {
+    const place = document.createElement("div");
+    place.className = `${name} component`;
+    view.stop?.();
+    root.replaceChildren(style, place);
+  };
+  view.renew();
+  return view;
 });
 
 function show(view) {
@@ -34,7 +39,7 @@ function show(view) {
   };
   view.stop = mounts[view.name]({
     data: view.data ?? bytesOf(view.message),
-    key: `view-${view.index}-${view.turn ?? 0}`, // a new turn forgets the choice
+    key: `view-${view.index}-${view.turn}`, // a new turn forgets the choice
     name: view.name,
     parentElement: view.root,
     setTriggerValue: answer,

@@ -4,10 +4,10 @@
 // the page, loaded at the first click: a page from a file may not fetch.
 
 const form = document.querySelector("form.live");
-const here = bytesOf("trace") && unpacked(bytesOf("trace"));
-let now = here.header, chosenMap = [null, null, [], "cross"], off = now.off, worker = null, turn = 0;
+const given = unpacked(bytesOf("trace"));
+let now = given, chosenMap = { layer: null, head: null, kind: "cross" }, off = now.off, worker = null, turn = 0;
 
-// Unpacks a message: {header, maps}.
+// Unpacks a trace in the page.
 function unpacked(message) {
   const length = new DataView(message.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(message.subarray(4, 4 + length)));
@@ -17,7 +17,7 @@ function unpacked(message) {
     const data = new Float32Array(message.slice(at, (at += 4 * size)).buffer);
     return [kind, { shape, data }];
   }));
-  return { header };
+  return header;
 }
 
 const headerOf = (message) => JSON.parse(new TextDecoder().decode(
@@ -80,13 +80,14 @@ async function translate(sentence) {
 
 function showAll() {
   document.querySelector("h1").textContent = now.source;
-  document.body.classList.toggle("typed", now !== here.header);
+  document.body.classList.toggle("typed", now !== given);
   views.forEach((view, at) => {
     const make = MESSAGES[view.name];
     const follows = at && views[at - 1].name === "grid" && view.name === "lens";
     view.follows = {};
     view.data = make(templates[at], now, follows ? chosenMap : undefined);
-    view.turn = (view.turn ?? 0) + 1;
+    view.turn += 1;
+    if (view.name !== "grid") view.renew(); // its switches keep the keyboard's place
     show(view);
   });
 }
@@ -94,7 +95,8 @@ function showAll() {
 listeners.push((view, name, value) => {
   const next = views[view.index + 1];
   if (view.name === "grid" && name === "choice" && next?.name === "lens") {
-    chosenMap = value.choice;
+    const [layer, head, kind] = value.choice;
+    chosenMap = { layer, head, kind };
     next.data = lens(templates[next.index], now, chosenMap);
     show(next);
   }

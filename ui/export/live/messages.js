@@ -160,8 +160,8 @@ function sheetOf(trace, kind) {
   }, ...body);
 }
 
-// A map under the lens; `choice` is the grid's: [layer, head, marked heads, kind].
-function lens(header, trace, [layer, head, , kind]) {
+// A map under the lens, as the grid reports it.
+function lens(header, trace, { layer, head, kind }) {
   const map = combined(trace.maps[kind], layer, head), [, , n, m] = trace.maps[kind].shape;
   const { query, key, weight, spread } = noted(map, n, m), [, , queries, keys] = TITLES[kind];
   const [rows, columns] = [queriesOf(trace, kind), keysOf(trace, kind)];

@@ -48,6 +48,11 @@ function traceOf(model, words, header, read, found, off) {
 // The candidates of a search as a tree: `beam_tree` in transformer/measures/beam.py.
 function treeOf(found, trace, beam, pieces) {
   const nodes = [], place = new Map(), { hypotheses, steps } = found;
+  const outcomeOf = ({ fate, place: row }, rank) => {
+    if (fate === "finished") return "finished";
+    if (fate === "dropped") return rank >= beam ? "outranked" : "stopped";
+    return row < 0 ? "cut" : "continued";
+  };
   steps.forEach(({ candidates, tops }, step) => {
     let ranked = candidates.map((node, rank) => ({
       ...node, node, step, rank, outcome: outcomeOf(node, rank),
@@ -68,12 +73,6 @@ function treeOf(found, trace, beam, pieces) {
       nodes.push({ ...node, index: nodes.length, parent: node.parent ? place.get(node.parent) : -1 });
     }
   });
-  const outcomeOfRank = (rank) => (rank >= beam ? "outranked" : "stopped");
-  function outcomeOf({ fate, place: row }, rank) {
-    if (fate === "finished") return "finished";
-    if (fate === "dropped") return outcomeOfRank(rank);
-    return row < 0 ? "cut" : "continued";
-  }
   const followed = new Set(nodes.filter(({ outcome }) => !["outranked", "passed"].includes(outcome))
     .map(({ parent }) => parent));
   for (const node of nodes) {
