@@ -7,12 +7,12 @@ styles and models lie beside the pages. See docs/hosting.md.
 import base64
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from transformer.measures.heads import information
 from transformer.trace.records import Trace
 from transformer.trace.whole import record_whole
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, Bools
 from ui.attention.maps import (
     AttentionChoice,
     clearest_head,
@@ -36,7 +36,7 @@ from ui.attention.maps import (
     tab_of,
 )
 from ui.beam.exhibits import search_tree
-from ui.components.grid import grid_component
+from ui.components.grid import Tab, grid_component
 from ui.components.packing import pack
 from ui.components.plan import PlanChoice, plan_component
 from ui.components.player import PlayerPlace, player_component
@@ -44,6 +44,7 @@ from ui.export.html import Shared, document, shared_files, to_html
 from ui.export.live import live_model, why_not_live
 from ui.head.exhibits import HeadChoice, inside_head
 from ui.positions.exhibits import content_and_position
+from ui.work.roots import within_roots
 
 #: The views that a page may have, in their order, with headings.
 VIEWS = {
@@ -72,14 +73,14 @@ class Worked:
     """A worked sentence."""
 
     sentence: str
-    checkpoint: str  # folder name, with "@UPDATES" for a snapshot
+    checkpoint: str  # folder, with "@UPDATES" for a snapshot
     topic: str = "Your sentences"  # heading on the index
     title: str = ""  # link on the index; the sentence without one
-    views: tuple[str, ...] = tuple(VIEWS)
+    views: Sequence[str] = tuple(VIEWS)
     text: str = ""  # five sentences
     question: str = ""
     answer: str = ""  # folded
-    edits: tuple[str, ...] = ()
+    edits: Sequence[str] = ()
     beam: int | None = None  # default: the checkpoint's
 
     @property
@@ -96,11 +97,10 @@ def read_sentences(path: Path, checkpoint: str = "") -> list[Worked]:
     try:
         text = path.read_text("utf-8")
         if path.suffix != ".toml":
-            return [Worked(line.strip(), checkpoint) for line in text.splitlines() if line.strip()]
+            lines = filter(None, map(str.strip, text.splitlines()))
+            return [Worked(line, checkpoint) for line in lines]
         rows: list[dict[str, Any]] = tomllib.loads(text)["sentences"]
-        lists = ("views", "edits")
-        made = [Worked(**{name: tuple(value) if name in lists else value
-                          for name, value in row.items()}) for row in rows]  # fmt: skip
+        made = [Worked(**row) for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
     for worked in made:
@@ -109,35 +109,50 @@ def read_sentences(path: Path, checkpoint: str = "") -> list[Worked]:
     return made
 
 
-def write_gallery(out: Path, worked: Sequence[Worked], root: Path) -> Path:
+def gallery(
+    *, out: Annotated[Path, "DIR", "the folder to write"],
+    sentences: Annotated[
+        Path | None, "FILE", "one sentence a line, or a file like gallery.toml; default: its own"
+    ] = None,
+    checkpoint: Annotated[
+        str, "NAME", "a checkpoint folder, for sentences that name none"
+    ] = "everyday-en-de",
+) -> Path:  # fmt: skip
+    """Write worked sentences as pages that need no server. Returns: the index."""
+    return write_gallery(out, read_sentences(sentences or _SENTENCES, checkpoint))
+
+
+def write_gallery(out: Path, worked: Sequence[Worked]) -> Path:
     """Write the site, and return the path of its index.
 
-    Args:
-        worked: sentences, at least one.
-        root: folder with their checkpoints.
-
-    Raises: `CheckpointError` and `InputError` for a checkpoint or sentence that cannot be used.
+    Raises: `InputError` for no sentences, or one that cannot be read; `CheckpointError`.
     """
     if not worked:
         raise InputError("there are no sentences to show")
-    opened = cache(lambda name: Translator.load(root / name, "cpu"))
+    opened = cache(lambda name: Translator.load(_path(name), "cpu"))
     for folder in ("files", "models"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     for name, content in shared_files().items():
         (out / "files" / name).write_bytes(content)
-    for name in dict.fromkeys(ModelRef.of(each.checkpoint).folder.name for each in worked):
+    for name in {str(ModelRef.of(one.checkpoint).folder) for one in worked}:
         if why_not_live(opened(name)) is None:
-            (out / "models" / f"{name}.js").write_bytes(live_model(opened(name)))
+            (out / "models" / f"{opened(name).name}.js").write_bytes(live_model(opened(name)))
+    names = ["", *(one.name for one in worked), ""]
     for at, one in enumerate(worked):
-        model = opened(one.checkpoint).edited(*one.edits)
-        live = opened(ModelRef.of(one.checkpoint).folder.name)
-        page = page_of(one, model, live if why_not_live(live) is None else None,
-                       (worked[at - 1].name if at else "",
-                        worked[at + 1].name if at + 1 < len(worked) else ""))  # fmt: skip
+        live = opened(str(ModelRef.of(one.checkpoint).folder))
+        page = page_of(
+            one, opened(one.checkpoint).edited(*one.edits),
+            live if why_not_live(live) is None else None, (names[at], names[at + 2]),
+        )  # fmt: skip
         (out / f"{one.name}.html").write_bytes(page)
     index = out / "index.html"
     index.write_bytes(_index(worked))
     return index
+
+
+def _path(name: str) -> Path:
+    """Return a folder by its path, or its name in the app's folders of checkpoints."""
+    return Path(name) if ModelRef.of(name).folder.is_dir() else within_roots(name)
 
 
 def page_of(
@@ -191,8 +206,10 @@ def views_of(
         return [shown.offline()]
 
     def grid() -> list[Offline]:
-        tabs = {kind: tab_of(trace, kind, sheet_of(maps[kind], choice)) for kind in maps}
-        switches = None
+        tabs: dict[str, Tab] = {
+            kind: tab_of(trace, kind, sheet_of(maps[kind], choice)) for kind in maps
+        }
+        switches: dict[str, Bools] | None = None
         if off is not None:
             switches = {kind: np.zeros(trace.attention(kind).shape[:2], np.bool_) for kind in maps}
             for kind, layer, head in off:
@@ -204,7 +221,7 @@ def views_of(
         whole = record_whole(model.model, model.tokenizer.target, trace)
         return [plan_component(whole, trace, model.config, PlanChoice(0, 0, "")).offline()]
 
-    makers = {
+    makers: dict[str, Callable[[], list[Offline]]] = {
         "player": player,
         "grid": grid,
         "lines": lambda: [drawing_of(maps["cross"], choice).component().offline()],

@@ -120,9 +120,7 @@ def document(title: str, body: Sequence[str]) -> bytes:
 
 
 def _document(title: str, body: Sequence[str], allowed: str, sheet: str) -> bytes:
-    policy = (
-        f"default-src 'none'; {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
     head = f"""<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8">
@@ -151,9 +149,7 @@ def shared_files() -> dict[str, bytes]:
 def theme() -> str:
     """Return the CSS with the colours of both themes."""
     light, dark = _variables("light"), _variables("dark")
-    return (
-        f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n"
-    )
+    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n"
 
 
 def save(exhibit: Exhibit, path: str | Path) -> Path:

@@ -83,7 +83,8 @@ def live_model(translator: Translator) -> bytes:
 
 def worker_script() -> str:
     """Return the worker's script."""
-    return "\n".join((Path(__file__).parent / "live" / name).read_text("utf-8") for name in _SCRIPTS)
+    folder = Path(__file__).parent / "live"
+    return "\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS)
 
 
 def _numbers(config: ModelConfig) -> dict[str, float]:
