@@ -1,14 +1,12 @@
 """The view: the sidebar's settings and the request to the model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import streamlit as st
 
@@ -148,7 +146,7 @@ class View:
         return self.entry.kind
 
     @property
-    def original(self) -> View:
+    def original(self) -> Self:
         """The same view of the unedited model."""
         return replace(self, entry=replace(self.entry, ref=self.entry.ref.edited("")))
 
