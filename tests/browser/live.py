@@ -12,7 +12,8 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.chromium import FLAGS, find_or_install
 from transformer.translator import Translator
-from ui.export.live import live_model, worker_script
+from ui.export.html import worker_script
+from ui.export.live import live_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVE = ("everyday-en-de", "everyday-de-en", "everyday-en-fr", "multi30k-en-de", "reverse-toy")

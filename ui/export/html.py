@@ -24,10 +24,9 @@ from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
 from ui.components.packing import attention_look
-from ui.export.live import worker_script
 from ui.platform.assets import font_file
 
-__all__ = ["Shared", "document", "save", "shared_files", "to_html"]
+__all__ = ["Shared", "document", "save", "shared_files", "to_html", "worker_script"]
 
 #: Maximum count of numbers in a page's table.
 MOST_IN_TABLE = 4_000
@@ -36,8 +35,9 @@ MOST_IN_TABLE = 4_000
 _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
 
 
-#: Scripts of the box on a site's pages.
+#: Scripts of the box on a site's pages, and of its worker.
 _BOX = ("live/messages.js", "live/box.js")
+_WORKER = tuple(f"live/{name}.js" for name in ("text", "model", "search", "record", "worker"))
 
 #: Views of a site's pages.
 _SITE = ("player", "grid", "lens", "lines", "stages", "tree", "plan", "parts")
@@ -144,6 +144,11 @@ def shared_files() -> dict[str, bytes]:
         "site.css": "\n".join([face + theme(), *map(_read, names)]).encode(),
     }
     return files | ({"font.woff2": path.read_bytes()} if path else {})
+
+
+def worker_script() -> str:
+    """Return the script of the worker that translates in the browser."""
+    return "\n".join(map(_read, _WORKER))
 
 
 def theme() -> str:

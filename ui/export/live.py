@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -29,9 +28,6 @@ _SETTINGS = {
     "tie_embeddings": "all", "scale_embedding": True, "attention_bias": False,
     "output_bias": False, "suppressed_ids": (), "renormalise": False, "forced_eos": False,
 }  # fmt: skip
-
-#: Scripts of the worker, in order.
-_SCRIPTS = ("text.js", "model.js", "search.js", "record.js", "worker.js")
 
 
 def why_not_live(translator: Translator) -> str | None:
@@ -79,12 +75,6 @@ def live_model(translator: Translator) -> bytes:
     data = deflate(header, planes[:, 0].tobytes(), planes[:, 1].tobytes(), charsmap, scores)
     text = base64.b64encode(data).decode()
     return f"headlightModel({json.dumps(translator.name)}, {len(data)}, '{text}');\n".encode()
-
-
-def worker_script() -> str:
-    """Return the worker's script."""
-    folder = Path(__file__).parent / "live"
-    return "\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS)
 
 
 def _numbers(config: ModelConfig) -> dict[str, float]:
