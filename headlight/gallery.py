@@ -18,7 +18,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, file_stem
 from figures.labels import show_token
-from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.reference import split_name
 from transformer.edits.language import parse_edits
 from transformer.errors import InputError
 from transformer.measures.heads import information
@@ -134,12 +134,12 @@ def write_gallery(out: Path, worked: Sequence[Worked]) -> Path:
         (out / folder).mkdir(parents=True, exist_ok=True)
     for name, content in shared_files().items():
         (out / "files" / name).write_bytes(content)
-    for name in {str(ModelRef.of(one.checkpoint).folder) for one in worked}:
+    for name in {split_name(one.checkpoint)[0] for one in worked}:
         if why_not_live(opened(name)) is None:
             (out / "models" / f"{opened(name).name}.js").write_bytes(live_model(opened(name)))
     names = ["", *(one.name for one in worked), ""]
     for at, one in enumerate(worked):
-        live = opened(str(ModelRef.of(one.checkpoint).folder))
+        live = opened(split_name(one.checkpoint)[0])
         page = page_of(
             one, opened(one.checkpoint).edited(*one.edits),
             live if why_not_live(live) is None else None, (names[at], names[at + 2]),
@@ -152,7 +152,7 @@ def write_gallery(out: Path, worked: Sequence[Worked]) -> Path:
 
 def _path(name: str) -> Path:
     """Return a folder by its path, or its name in the app's folders of checkpoints."""
-    return Path(name) if ModelRef.of(name).folder.is_dir() else within_roots(name)
+    return Path(name) if Path(split_name(name)[0]).is_dir() else within_roots(name)
 
 
 def page_of(
