@@ -63,7 +63,8 @@ function makeLabel(map, choice, axis, token, at) {
 
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
-  const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
+  const noun = map.noun || (map.limit ? "value" : "weight");
+  const hint = `${pointAt} a cell to read its exact ${noun}`;
   const ask = map.asks ? `; ${click} it: which heads do this?` : "";
   map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
   const parts = Object.assign(buildMatrix(), {
@@ -159,7 +160,7 @@ function paint(root, map, parts) {
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
-  drawScale(parts.scale, words, map.reading[theme]);
+  drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   pen.font = `${Math.round(side * 0.33)}px ${font}`;
   pen.textAlign = "center";
