@@ -82,7 +82,7 @@ def draw(side: Side) -> None:
         offered = shown if choice.display == "matrix" else several
         views.offer(offered, choice, get_maps(offered, get_trace(offered), choice))
     if url_state.stored(AttentionSettings.find):
-        with st.container(border=True, gap="small", key="answer"):
+        with st.container(border=True, gap="small", key="result_answer"):
             draw_find(view, trace, choice)
     draw_effect(view, trace)
     lines = about_cells(view, trace, ()) if choice.display == "heads" else ""

@@ -28,7 +28,8 @@ def draw(view: View, opened: Opened) -> None:
         st.space("stretch")
         views.offer(view, opened, tested)
     about = views.draw_table(opened, role, measure, head)
-    views.draw_head(view, opened, tested, head)  # in sight of the cell that was chosen
+    with st.container(key="result_head"):
+        views.draw_head(view, opened, tested, head)
     st.caption(about)
     views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):

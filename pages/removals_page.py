@@ -27,17 +27,18 @@ def whole(view: View) -> None:
             "**Choose a part to take it out.** Blue: without it, the translation is less "
             "probable; orange: more probable."
         )
-    if view.entry.ref.edits:
-        original = get_trace(view.original)
-        st.markdown(said_of_changes(view, trace, original))
-        draw_changes(view, trace, original)
-        draw_reasons(view, trace, original)
-        draw_together(view)
     if hint := said_next(view.sentence):
         st.caption(hint)
     with st.container(key="after_choice"):
         step = draw_choice(view, trace)
     draw_heads(view, trace, step)
+    if view.entry.ref.edits:  # below, so that nothing moves
+        original = get_trace(view.original)
+        with st.container(key="result_edits"):
+            st.markdown(said_of_changes(view, trace, original))
+            draw_changes(view, trace, original)
+            draw_reasons(view, trace, original)
+            draw_together(view)
     draw_parts(view, trace, step)
     draw_pruning(view)
 

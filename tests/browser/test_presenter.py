@@ -167,3 +167,25 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         if present == "on" and not at:  # the button is below the player, so the click scrolls
             page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
         assert page.evaluate(places) == before
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
+@pytest.mark.parametrize(
+    "view", ["attention?display=heads&kind=cross&pin=q4", "heads?", "removals?"]
+)
+def test_a_result_comes_into_sight(
+    app: str, page: Page, view: str, width: int, height: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{app}/{view}&{QUERY}")
+    settled(page)
+    if view.startswith("attention"):
+        page.get_by_role("button", name="Which heads look from").click()
+    else:
+        cells = page.locator("svg.marks").first.locator("path[aria-roledescription='rect mark']")
+        cells.nth(13).click()
+    result = page.locator("[class*=st-key-result_]")
+    expect(result).to_be_in_viewport()
+    settled(page)
+    box = result.bounding_box()
+    assert box is not None and 0 < box["y"] < height - 100

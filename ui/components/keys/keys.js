@@ -93,6 +93,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     gloss.hidden = !of;
     gloss.textContent = of?.title ?? "";
     const at = aside(event);
+    if (at.tagName !== "CANVAS") bring(said()); // a map says at its cell where the answer is
     if (root.hovered) hover(root.hovered, event, ["pointerout", "mouseout"]);
     root.hovered = touched && at.closest(HELPS) && at;
     // Help that opened during a tap would close with it.
@@ -137,6 +138,22 @@ function scrollTo(name, tries = 40) {
     at.scrollIntoView();
   }
   if (tries && !at) setTimeout(scrollTo, 250, name, tries - 1);
+}
+
+// What results of a click say; containers of results have keys that begin so.
+function said() {
+  return new Map([...document.querySelectorAll("[class*=st-key-result_]")].map((each) => [each.textContent, each]));
+}
+
+// Brings a result that differs from those `before` into sight, once no script runs: as much of it as says it.
+function bring(before, tries = 80) {
+  const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
+  const idle = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
+  if (!result || !idle) return tries && setTimeout(bring, 100, before, tries - 1);
+  const { top, bottom } = result.getBoundingClientRect();
+  const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
+  const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
+  document.querySelector(MAIN).scrollBy({ top: far, behavior: "smooth" });
 }
 
 // While presenting, keys reach the page's first picture without a click. The picture alone handles
