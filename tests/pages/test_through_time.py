@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import press, said, trace_of
+from tests.pages.links import ask, press, said, trace_of
 from tests.pages.test_translate import translation
 from tests.snapshots import UPDATES, write_snapshots
 from transformer.models.catalogue import inspect_entry
@@ -204,3 +204,23 @@ def test_every_moment_keeps_what_is_chosen(
 ) -> None:
     """A step beyond the end of a moment's translation too, which shows its last one."""
     assert at_moments(open_page, at, tuple(chosen), **chosen) == {tuple(chosen.values())}
+
+
+def test_playback_shows_the_chosen_sentence_and_head_to_its_end(
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page("attention", checkpoint="alpha", kind="cross", layer="2", head="1")
+    ask(app, "A dog runs.")
+    press(app, "open_time")
+    monkeypatch.setattr(through_time, "PACE", 0.0)
+    press(app, "play_time")
+    seen = set()
+    for _ in range(10):
+        seen.add(app.query_params["checkpoint"])
+        assert trace_of(app).source == "A dog runs."
+        chosen = [app.query_params[name] for name in ("sentence", "kind", "layer", "head")]
+        assert chosen == ["A dog runs.", "cross", "2", "1"]
+        if app.button(key="play_time").label == "Play":
+            break
+        app.run()
+    assert f"alpha@{UPDATES[-1]}" in seen and len(seen) > 1
