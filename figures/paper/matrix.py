@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from figures.exhibit import Panel, Scale
@@ -54,8 +55,18 @@ class Matrix:
         else:
             ax.imshow(pixels, extent=(0, m, n, 0), aspect="auto", interpolation="nearest")
         ax.set(xlim=(0, m), ylim=(n, 0))
-        if np.isnan(self.part.values).any():  # missing is not 0
-            ax.set_facecolor(self.preset.chrome.rule)
+        chrome = self.preset.chrome
+        if (gaps := np.argwhere(np.isnan(self.part.values))).size:  # missing is not 0
+            ax.patch.set(
+                facecolor=chrome.rule, edgecolor=self.preset.paper, hatch="//", linewidth=0
+            )
+            y, x = gaps.mean(axis=0) + 0.5
+            ax.text(x, y, self.part.missing, size=small, ha="center", va="center", color=chrome.ink,
+                    bbox={"facecolor": self.preset.paper, "edgecolor": "none"})  # fmt: skip
+        for row, column in enumerate(self.part.rings):
+            for colour, line in ((self.preset.paper, 0.28), (chrome.ink, 0.14)):
+                ax.add_patch(Rectangle((column, row), 1, 1, fill=False, edgecolor=colour, zorder=3,
+                                       linewidth=line * small, clip_on=False))  # fmt: skip
         ax.xaxis.tick_top()
         for axis, labels, cell in (
             (ax.xaxis, self.columns, ax.bbox.width / m),
@@ -69,7 +80,7 @@ class Matrix:
         above, beside = (label(title, 60) if title else "" for title in titles)
         if self.columns and width(above, small) <= room:  # at one height in a row
             ax.annotate(above, (0, 1), (0, self.top - 1.2 * small), "axes fraction",
-                        "offset points", color=self.preset.chrome.muted, size=small)  # fmt: skip
+                        "offset points", color=chrome.muted, size=small)  # fmt: skip
         if self.rows and width(beside, small) <= ax.bbox.height + 0.1:
             ax.set_ylabel(beside, labelpad=0.3 * small)
 
