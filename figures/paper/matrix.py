@@ -19,6 +19,7 @@ from figures.paper.presets import Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
 _APART = 1.05  # label distance, in type sizes
+_LEAST_LABEL = 0.65  # of a slide's labels, in type sizes
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
 _MOST_SIDE = 512  # pixels of a picture before enlargement
 #: Matrices with an aspect ratio above `_LONG` may have cells with one of up to `_STRETCH`.
@@ -35,6 +36,7 @@ class Matrix:
     ) -> None:
         """Args: before, above: neighbours.  most: largest width of row labels."""
         self.part, self.preset, size = panel, preset, preset.small
+        self.least = (_LEAST_LABEL if preset.height else 1) * size
         self.n, self.m = len(panel.rows), len(panel.columns)
         self.rows = [fitted(label(token), size, most) for token in panel.rows]
         self.columns = [label(token) for token in panel.columns]
@@ -72,8 +74,9 @@ class Matrix:
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            visible = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
-            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=small)
+            size = min(small, max(cell / _APART, self.least))  # rather smaller than left out
+            visible = range(0, len(labels), ceil(_APART * size / cell - 1e-6))
+            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=size)
             axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
         titles = (self.part.column_title, self.part.row_title)
