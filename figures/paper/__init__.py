@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from figures.exhibit import Exhibit
@@ -65,7 +66,7 @@ def to_pages(exhibits: Sequence[Exhibit], preset: Preset, report: Report) -> byt
     from figures.paper.style import style
 
     file = io.BytesIO()
-    pages = PdfPages(file, metadata={"CreationDate": None})
+    pages: Any = PdfPages(file, metadata={"CreationDate": None})
     for done, exhibit in enumerate(exhibits):
         report(done, len(exhibits))
         with _LOCK, style(preset):
