@@ -13,7 +13,7 @@ import numpy as np
 
 from figures.attention import check_map
 from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
-from figures.labels import plain_token
+from figures.labels import reads
 from transformer.types import Floats
 
 LETTERS = "AB"  # names of the sides
@@ -42,9 +42,8 @@ def describe_difference(
         most = float(signed[query, key])
         if most > 0:
             sentences.append(
-                f"{name} looks more by up to {most:.2f}, from query {query + 1} "
-                f"{plain_token(query_tokens[query])} to key {key + 1} "
-                f"{plain_token(key_tokens[key])}"
+                f"{name} looks more by up to {most:.2f}, where "
+                f"{reads(query_tokens[query], key_tokens[key])}"
             )
     return "; ".join(sentences)
 

@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -198,7 +198,8 @@ function described(map, at) {
   const [row, column] = at;
   const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
   if (masked(map, at)) return name;
-  const weight = number(map, map.weights[row * map.keys + column], 4);
+  const value = map.weights[row * map.keys + column];
+  const weight = map.limit ? number(map, value, 4) : percent(value, 2);
   const below = map.asked === String(at) ? ". The heads that look there are below." : "";
   return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }

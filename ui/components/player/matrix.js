@@ -1,7 +1,7 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
 import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, fitted, hatch, make, onPhone,
-  pageTop, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
+  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
   "../shared/index.js";
 
 const LABEL = 12; // px at scale 1
@@ -162,7 +162,7 @@ export const matrixPart = {
     const name = cellName(rows, labels, [t, key], this.exists(kind, t, key));
     const weight = this.shown()[kind][t * labels.length + key];
     if (!this.exists(kind, t, key)) return name;
-    return `${name}${weight.toFixed(bits === 16 ? 4 : 2)} ${kind === "cross" ? "cross-attention" : "self-attention"}`;
+    return `${name}${percent(weight, bits === 16 ? 2 : 0)} ${kind === "cross" ? "cross-attention" : "self-attention"}`;
   },
 
   /** Read the current row's weight in a column while the pointer is on a chip of a lane. */
