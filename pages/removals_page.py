@@ -22,7 +22,7 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of taking each part out."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    with st.container(key="after_hint"):
+    with st.container(key="after_lead"):
         st.markdown(
             "**Choose a part to take it out.** Blue: without it, the translation is less "
             "probable; orange: more probable."

@@ -345,11 +345,12 @@ function spoken(kind, row, column) {
 function summary(header, row, column) {
   if (header.summaries) return header.summaries[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];
-  const most = `${reads(header.query_tokens[query], header.key_tokens[key])}, ${percent(weight)}`;
+  const most = reads(header.query_tokens[query], header.key_tokens[key]);
   const rest = spread ? `; a row spreads over ${spread.toFixed(1)} tokens on average` : "";
   const dimmed = header.dimmed.length ? `; ${Math.round(100 * hidden)}% of it dimmed` : "";
   const name = header.names[row][column];
-  return `${name}: most of all, ${most}${rest}${dimmed}.`;
+  const size = header.noun ? `${header.noun} ${weight.toFixed(2)}` : percent(weight);
+  return `${name}: most of all, ${most}, ${size}${rest}${dimmed}.`;
 }
 
 function heading(role, name, short, isMean) {

@@ -1,6 +1,6 @@
 // The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice, {a, b,
 // dropped}, is reported once the user pauses.
-import { lasting, make, plain, shown, signed, spokenList, syncChoice, term, touching, watch } from "../shared/index.js";
+import { classHeight, enlarged, lasting, make, plain, shown, signed, spokenList, syncChoice, term, touching, watch } from "../shared/index.js";
 import { COLUMN, CUT, extent, geometry, inkOf, paintTree, rectOf } from "./draw.js";
 
 const REST_MS = 250;
@@ -120,14 +120,17 @@ class TreeView {
   /** Sizes that depend on the window, the zoom and the theme; then paint. */
   layOut() {
     this.numbers.hidden = this.narrow < 1;
-    this.type = parseFloat(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
+    this.type = enlarged(this.root);
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    if (this.zoom === null) return this.fit(); // to the last step, as long as words can be read
+    const tall = classHeight(this.view, 3);
+    if (this.zoom === null && !tall) return this.fit(); // to the last step, as long as words can be read
+    // A class reads from afar, so that a long search scrolls.
+    this.zoom ??= Math.min(2, Math.max(1, tall / extent(this.header, geometry(this.header, 1, this.type), this.shown).height));
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
-    this.view.style.height = `${Math.min(height + bar, MOST_HEIGHT * this.type)}px`;
+    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, tall))}px`;
     this.space.style.width = `${width}px`;
     this.space.style.height = `${height}px`;
     this.paint();
