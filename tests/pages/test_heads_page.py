@@ -290,9 +290,6 @@ def test_what_a_head_does_is_its_role_or_else_where_it_looks_most_often(
     head = app.selectbox(key="head_box")
     named = "Encoder self-attention layer 1, head 3: determiner to noun"
     assert head.value == made.heads[2] and named in head.options
-        head.value == made.heads[2]
-        and "Encoder self-attention layer 1, head 3: determiner to noun" in head.options
-    )
 
 
 def test_the_corpus_is_called_by_its_name_for_people(
