@@ -24,7 +24,7 @@ _SHORT = 0.75
 
 
 class Sinks(NamedTuple):
-    """Where the rows of one map go."""
+    """Shares of one map by class of key, and its largest sink."""
 
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int | None  # the key outside of words with most weight, if there is one
@@ -91,7 +91,7 @@ def _bar(name: str, masses: dict[KeyClass, float]) -> str:
     parts = "".join(
         f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
         f"{colours[KEY_CLASSES.index(kind)]}; color: {chrome.surface}; overflow: hidden; "
-        f'white-space: nowrap; text-align: center">'
+        f'text-align: center; height: 1.2rem">'
         f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
         for kind, mass in masses.items()
     )
