@@ -15,16 +15,16 @@ from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import Request, View, ask_for, said_next
-from ui.core.widgets import UNITS, CellChoice, cells_control, draw_text
+from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.sinks import draw_sinks
 from ui.frame.steering import draw_steer_form
+from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
-from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     BESIDE,
     PLACE,
@@ -40,6 +40,7 @@ from ui.translate.player import (
     remember,
     within,
 )
+from ui.translate.sources import draw_sources
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
@@ -72,6 +73,13 @@ def draw(side: Side) -> None:
         draw_steps(view, trace, units)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
+        lacks = get_tracer(view).lacks("internals")
+        st.toggle(
+            "Source or prefix: what does each token come from?", disabled=lacks is not None,
+            help=lacks, **bound(TranslateChoice.sources),
+        )  # fmt: skip
+        if url_state.get(TranslateChoice.sources) and not lacks:  # computed on demand
+            draw_sources(view, trace)
     else:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
     if view.entry.ref.edits and not side.letter:  # below, so that nothing moves

@@ -1,6 +1,6 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
-import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, fitted, hatch, make, onPhone,
+import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
   pageTop, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
   "../shared/index.js";
 
@@ -43,7 +43,9 @@ export const matrixPart = {
     const right = Math.min(44, top * 0.6); // slanted labels of the last columns lean out
     const scrolls = onPhone() && T <= MOST_SCROLLED;
     const free = (width - left - right - BLOCK_GAP) / columns;
-    const most = Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
+    const most = enlarged(this.root) > 1
+      ? Math.max(MOST_CELL, 3 * free)
+      : Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
     const tall = (cell) => top + 6 + T * cell;
     const height = scrolls ? tall(FINGER) : this.matrixHeight(tall(label), tall(most));
     const fits = Math.min(2 * most, free);
@@ -75,9 +77,8 @@ export const matrixPart = {
 
   /** Size of labels in px; larger while presenting, and in a tall window, as far as rows stay in it. */
   labelSize() {
-    const scale = Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
     const rows = this.message.header.rows.length + 8; // and the labels of the columns
-    return Math.max(LABEL, Math.min(LABEL * scale * Math.min(1.25, tallness()), this.matrixRoom() / rows));
+    return Math.max(LABEL, Math.min(LABEL * enlarged(this.root) * Math.min(1.25, tallness()), this.matrixRoom() / rows));
   },
 
   drawMatrix() {
