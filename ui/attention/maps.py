@@ -234,7 +234,7 @@ def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
     return Map(
         weights, maps.queries, maps.keys, name_of_map(choice), maps.kind_text.queries,
         maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal, ends,
-        cell_noun(maps.cells),
+        noun=cell_noun(maps.cells),
     )  # fmt: skip
 
 

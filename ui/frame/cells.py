@@ -25,12 +25,15 @@ _TOGETHER = (
 )
 
 
-def _refused(view: View, trace: Trace, places: Sequence[Place]) -> str | None:
-    """Return why the chosen measure is not on screen, or None."""
-    if cell_measure() == "weight":
+def why_not_measure(
+    view: View, trace: Trace, places: Sequence[Place], name: str = ""
+) -> str | None:
+    """Return why a measure, by default the chosen one, is not on screen, or None."""
+    name = name or cell_measure()
+    if name == "weight":
         return None
     reason = why_weight_only(get_tracer(view))
-    if reason is None and cell_measure() == "effect":
+    if reason is None and name == "effect":
         if not places:
             return "An effect is measured for one map at a time; here, maps show weights."
         reasons = (why_no_effect(kind, *trace.attention(kind).shape[2:]) for kind, *_ in places)
@@ -38,18 +41,18 @@ def _refused(view: View, trace: Trace, places: Sequence[Place]) -> str | None:
     return reason
 
 
-def measured_view(view: View, places: Sequence[Place] = ()) -> View:
-    """Return the view whose trace's maps hold the chosen measure.
+def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> View:
+    """Return the view whose trace's maps hold a measure, by default the chosen one.
 
     Args: places: the maps on screen, for the effect; () if there are several.
     """
-    return view if weights_alone() and not view.cells else _measured(view, places)
+    return view if weights_alone() and not view.cells else _measured(view, places, name)
 
 
-def _measured(view: View, places: Sequence[Place]) -> View:
+def _measured(view: View, places: Sequence[Place], name: str) -> View:
     view = replace(view, cells=())
-    name, only = cell_measure(), url_state.get(CellChoice.words_only)
-    if name != "weight" and _refused(view, get_trace(view), places):
+    name, only = name or cell_measure(), url_state.get(CellChoice.words_only)
+    if name != "weight" and why_not_measure(view, get_trace(view), places, name):
         name = "weight"
     if name == "weight" and not only:
         return view
@@ -73,7 +76,7 @@ def about_cells(view: View, trace: Trace, places: Sequence[Place]) -> str:
 
 
 def _about(view: View, trace: Trace, places: Sequence[Place]) -> str:
-    if (reason := _refused(view, trace, places)) is not None:
+    if (reason := why_not_measure(view, trace, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []

@@ -155,13 +155,17 @@ function place(map, parts, frame) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, font, size } = themed(root);
+  const { theme, ink, accent, font, size } = themed(root);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
+  const ring = () => map.ringed?.forEach(([row, column]) => {
+    Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
+    pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2);
+  });
   pen.font = `${Math.round(side * 0.33)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -182,6 +186,7 @@ function paint(root, map, parts) {
       pen.fillText(number(map, weight, 2), x + side / 2, y + side / 2);
     },
   });
+  ring();
 }
 
 function number(map, weight, digits) {
