@@ -1,8 +1,10 @@
 """The measure that every map on screen holds, as `ui.core.widgets.cells_control` chooses it."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,11 @@ from ui.core.view import View
 from ui.core.widgets import CellChoice, cell_measure, weights_alone
 from ui.work.desk import computed, get_trace, get_tracer
 from ui.work.results import Computation
+
+#: Rows of `benchmarks/measures.py predict` by checkpoint.
+_STORED: dict[str, list[dict[str, Any]]] = json.loads(
+    Path(__file__).with_name("measures.json").read_text("utf-8")
+)
 
 _TOGETHER = (
     " For all heads of a layer, what they take from a key is added first: it is not the mean of "
@@ -113,22 +120,40 @@ def _told(view: View, place: Place) -> str:
         return "Check: every edge of this map has the same effect, so there is no order to tell."
     return (
         f"Check: of the order of effects in this map, the measures tell (rank correlation) {words}."
+        + _of_sentences(view, *place)
     )
+
+
+def _of_sentences(view: View, kind: str, layer: int | None, head: int | None) -> str:
+    """Return the same over many sentences, if the benchmark has measured this model."""
+    where = "all" if layer is None else str(layer + 1)
+    rows = [
+        row for row in _STORED.get(view.checkpoint, ())
+        if (row["kind"], row["layer"]) == (kind, where) and not view.entry.ref.edits
+    ]  # fmt: skip
+    words = ", ".join(
+        f"{CELL_TEXTS[row['measure']]['label'].lower()} {row['correlation']:.2f} "
+        f"({row['low']:.2f} to {row['high']:.2f})" for row in rows
+    )  # fmt: skip
+    if not rows:
+        return ""
+    cut = "all layers" if layer is None else f"layer {where}"
+    count = f"{rows[0]['sentences']:.0f}"
+    return f" Over {count} typed sentences, with the edge cut in all heads of {cut}: {words}."
 
 
 def agreements(place: Place) -> Computation[dict[CellMeasure, float]]:
     """Return the computation of each measure's rank correlation with the size of the effect."""
-    kind, *at = place
 
     def make(model: Any, trace: Trace) -> dict[CellMeasure, float]:
         def shown(name: CellMeasure) -> Any:
             cells = measured(model, trace, name, places=(place,)).cells
             assert cells is not None
-            return cells.wide[kind][tuple(-1 if index is None else index for index in at)]
+            return cells.at(*place)
 
         sizes = np.abs(shown("effect"))
         seen = np.ones(sizes.shape, bool)
-        if kind == "decoder_self":
+        if place[0] == "decoder_self":
             seen = np.tril(seen)
             seen[0] = False  # the first token sees only itself
         names = CELL_MEASURES[:-1]

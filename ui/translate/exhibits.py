@@ -12,7 +12,7 @@ from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
 
@@ -52,9 +52,11 @@ def decoding(
     checked_whole("step", step, max(1, len(trace.predicted_tokens)))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
     cells = trace.cells
-    parts: tuple[AttentionKind, AttentionKind] = ("cross", "decoder_self")
+    parts: tuple[AttentionKind, ...] = ("cross", "decoder_self")
+    places = {part: (layer, head) if kind in (part, "both") else () for part in parts}
     cross, own = (
-        _map_of(trace, part, *((layer, head) if kind in (part, "both") else ())) for part in parts
+        cells.at(part, *place) if cells else combine(trace.attention(part), "mean", *place)
+        for part, place in places.items()
     )
     sources, keys = trace.src_tokens, trace.tgt_tokens
     if words:
@@ -117,17 +119,6 @@ def decoding(
             trace, place, words=words, steerable=False, origin=origin,
         ).offline(),
     )  # fmt: skip
-
-
-def _map_of(
-    trace: Trace, kind: AttentionKind, layer: int | None = None, head: int | None = None
-) -> Floats:
-    """Return one head's map, or all heads' together, [n, m]."""
-    if trace.cells is None:
-        return combine(trace.attention(kind), "mean", layer, head)
-    at = tuple(-1 if index is None else index for index in (layer, head))
-    chosen: Floats = trace.cells.wide[kind][at]
-    return chosen
 
 
 def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
