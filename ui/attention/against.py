@@ -59,8 +59,10 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str | None:
     return shown_map(get_maps(other, get_trace(other), choice), choice)
 
 
-def ringed(one: Map, other: Map) -> tuple[Map, Map, list[str]]:
+def ringed(one: Map, other: Map | str | None) -> tuple[Map, Map | str | None, list[str]]:
     """Return both maps with rings around the cells whose ranks differ most, and sentences."""
+    if not isinstance(other, Map):
+        return one, other, []
     sizes = [np.abs(shown.weights) for shown in (one, other)]
     seen = np.ones(sizes[0].shape, bool)
     if one.causal:
@@ -83,9 +85,17 @@ def ringed(one: Map, other: Map) -> tuple[Map, Map, list[str]]:
     return replace(one, ringed=cells), replace(other, ringed=cells), sentences
 
 
-def draw_other(other: Map, sentences: list[str]) -> None:
-    """Draw the second map, and the cells where the two disagree most."""
-    show(other.lens(300), key="against")
-    st.markdown("Where they disagree most (ringed):")
-    for sentence in sentences:
-        st.markdown(f"- {sentence}")
+def draw_beside(other: Map | str | None, sentences: list[str]) -> bool:
+    """Draw the control, and the second map with the cells where the two disagree most.
+
+    Returns: False if no second measure is chosen.
+    """
+    draw_choice()
+    if isinstance(other, Map):
+        show(other.lens(300), key="against")
+        st.markdown("Where they disagree most (ringed):")
+        for sentence in sentences:
+            st.markdown(f"- {sentence}")
+    elif other is not None:
+        st.caption(other)
+    return other is not None

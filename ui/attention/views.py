@@ -13,7 +13,7 @@ from figures.labels import code, plain_token
 from transformer.measures.heads import Head, combine_chosen, mass_by_head
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.attention.against import draw_choice, draw_other, other_map, ringed, say_measure
+from ui.attention.against import draw_beside, other_map, ringed, say_measure
 from ui.attention.choice import (
     AttentionSettings,
     ask_pair,
@@ -218,9 +218,7 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown, other, sentences = shown_map(maps, choice), other_map(view, choice), list[str]()
-    if isinstance(other, Map):
-        shown, other, sentences = ringed(shown, other)
+    shown, other, sentences = ringed(shown_map(maps, choice), other_map(view, choice))
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
@@ -246,12 +244,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        draw_choice()
-        if isinstance(other, Map):
-            draw_other(other, sentences)
-        elif other is not None:
-            st.caption(other)
-        else:
+        if not draw_beside(other, sentences):
             several = measured_view(view)
             _draw_sums(choice, get_maps(several, get_trace(several), choice))
 

@@ -1,9 +1,11 @@
 """Maps of a measure in place of weights, on models with random weights."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.shipped import FOLDER, STACKS
 from transformer.attribution.cells import (
@@ -15,6 +17,7 @@ from transformer.attribution.cells import (
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
+from transformer.hooks import Site, as_hooks
 from transformer.measures.heads import combine
 from transformer.measures.sinks import key_classes, mass_by_class
 from transformer.models.arrays.trace_file import save_arrays
@@ -122,11 +125,41 @@ def test_what_has_no_measure_says_why(translator: Translator, trace: Trace, tmp_
     with pytest.raises(InputError, match="holds recorded attention"):
         measured(recorded, trace, "norm")
     assert measured(recorded, trace, words_only=True).cells is not None
-    with pytest.raises(InputError, match="its maps show weights"):
-        measured(open_tracer(FOLDER / STACKS[0], device="cpu"), trace, "norm")
     with pytest.raises(InputError, match="belongs to no step"):
         measured(translator, trace, "effect", places=[("encoder_self", 0, 0)])
     assert "up to 65,536 edges" in str(why_no_effect("cross", 300, 300))
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_models_of_one_stack_have_every_measure_that_their_data_allow(name: str) -> None:
+    model: Any = open_tracer(FOLDER / name, device="cpu")
+    trace = model.trace("The cat sleeps.")
+    (kind,) = model.kinds
+    for measure in ("norm", "zeroing", "contribution"):
+        cells = cells_of(measured(model, trace, measure))
+        assert cells.gap < 1e-3
+        np.testing.assert_allclose(cells.at(kind).sum(-1), 1, atol=1e-5)
+    assert measured(model, trace, words_only=True).cells is not None
+    if kind == "encoder_self":
+        return
+    changes = cells_of(measured(model, trace, "effect", places=[(kind, 1, 0)])).at(kind, 1, 0)
+    ids, own = torch.tensor([trace.tgt_ids]), trace.predicted_ids
+    step = len(own) - 1
+
+    def log_prob(key: int | None) -> float:
+        def cut(site: Site, scores: torch.Tensor) -> torch.Tensor | None:
+            if key is None or site != Site.of(kind, 1, "scores"):
+                return None
+            scores = scores.clone()
+            scores[0, 0, step, key] = -torch.inf
+            return scores
+
+        with torch.inference_mode():
+            logits = model.model.logits(model.model.read(ids, hooks=as_hooks(cut)))
+        return float(logits[0, step].log_softmax(-1)[own[step]])
+
+    expected = [log_prob(key) - log_prob(None) for key in range(step + 1)]
+    np.testing.assert_allclose(changes[step], expected, atol=1e-4)
 
 
 def test_keys_have_classes() -> None:
