@@ -29,6 +29,9 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, li
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]
 
+#: Largest number of weights in a trace that other measures take; a measure takes as much memory.
+MOST_WEIGHTS = 30_000_000
+
 #: Largest number of edges of one kind that effects are measured for: 256 by 256 tokens.
 MOST_EDGES = 65_536
 
@@ -46,6 +49,14 @@ def why_weight_only(model: Tracer) -> str | None:
         "Other measures split the blocks of this project's models; this one is run by another "
         "library, and its maps show weights."
     )
+
+
+def why_too_long(trace: Trace) -> str | None:
+    """Return why a trace has too many weights for other measures, or None."""
+    size = sum(trace.attention(kind).size for kind in ATTENTION_KINDS)
+    if size <= MOST_WEIGHTS:
+        return None
+    return f"Measures are made for up to {MOST_WEIGHTS:,} weights; this text has {size:,}."
 
 
 def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
@@ -79,7 +90,7 @@ def measured(
     wide = {kind: _empty(trace, kind) for kind in ATTENTION_KINDS}
     if measure == "weight":
         wide |= {kind: widen(trace.attention(kind)) for kind in kinds}
-    elif (reason := why_weight_only(model)) is not None:
+    elif (reason := why_weight_only(model) or why_too_long(trace)) is not None:
         raise InputError(reason)
     elif measure == "effect":
         _fill_effects(wide, model, trace, places, progress)

@@ -27,7 +27,7 @@ def say_measure(view: View, choice: AttentionChoice) -> None:
     """Say below a map what its cells show, and which keys get its attention."""
     weights, places = replace(view, cells=()), places_of(choice)
     trace = get_trace(weights)
-    if text := about_cells(weights, trace, places):
+    if text := about_cells(weights, places):
         st.caption(text)
     if places:
         draw_sinks(weights, trace, places[0])
@@ -53,7 +53,7 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str | None:
     if name in ("none", cell_measure()):
         return None
     weights = replace(view, cells=())
-    if (reason := why_not_measure(weights, get_trace(weights), places, name)) is not None:
+    if (reason := why_not_measure(weights, places, name)) is not None:
         return reason
     other = measured_view(weights, places, name)
     return shown_map(get_maps(other, get_trace(other), choice), choice)

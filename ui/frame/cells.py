@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from figures.labels import decimal
-from transformer.attribution.cells import Place, measured, why_no_effect, why_weight_only
+from transformer.attribution.cells import (
+    Place,
+    measured,
+    why_no_effect,
+    why_too_long,
+    why_weight_only,
+)
 from transformer.measures.heads import rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
@@ -32,14 +38,13 @@ _TOGETHER = (
 )
 
 
-def why_not_measure(
-    view: View, trace: Trace, places: Sequence[Place], name: str = ""
-) -> str | None:
+def why_not_measure(view: View, places: Sequence[Place], name: str = "") -> str | None:
     """Return why a measure, by default the chosen one, is not on screen, or None."""
     name = name or cell_measure()
     if name == "weight":
         return None
-    reason = why_weight_only(get_tracer(view))
+    trace = get_trace(view)
+    reason = why_weight_only(get_tracer(view)) or why_too_long(trace)
     if reason is None and name == "effect":
         if not places:
             return "An effect is measured for one map at a time; here, maps show weights."
@@ -59,7 +64,7 @@ def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> V
 def _measured(view: View, places: Sequence[Place], name: str) -> View:
     view = replace(view, cells=())
     name, only = name or cell_measure(), url_state.get(CellChoice.words_only)
-    if name != "weight" and why_not_measure(view, get_trace(view), places, name):
+    if name != "weight" and why_not_measure(view, places, name):
         name = "weight"
     if name == "weight" and not only:
         return view
@@ -74,16 +79,16 @@ def measured_side(side: Side, places: Sequence[Place] = ()) -> Side:
     return side if view is side.view else replace(side, view=view, trace=get_trace(view))
 
 
-def about_cells(view: View, trace: Trace, places: Sequence[Place]) -> str:
+def about_cells(view: View, places: Sequence[Place]) -> str:
     """Return sentences on what the cells of the map on screen show, with their checks.
 
     Args: places: the map on screen, first; () if several maps of a kind are.
     """
-    return "" if weights_alone() else _about(view, trace, places)
+    return "" if weights_alone() else _about(replace(view, cells=()), places)
 
 
-def _about(view: View, trace: Trace, places: Sequence[Place]) -> str:
-    if (reason := why_not_measure(view, trace, places)) is not None:
+def _about(view: View, places: Sequence[Place]) -> str:
+    if (reason := why_not_measure(view, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []

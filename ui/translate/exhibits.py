@@ -5,7 +5,14 @@ from typing import Literal, get_args
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
-from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, cell_noun, query_labels
+from figures.labels import (
+    KIND_NAMES,
+    READS_PREDICTS,
+    cell_name,
+    cell_noun,
+    combination,
+    query_labels,
+)
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
@@ -82,7 +89,7 @@ def decoding(
     scale: tuple[Scale, str] = ("diverging" if cells and cells.signed else "attention", noun)
     named = next((name for code, name in KIND_NAMES.items() if code == kind), "")
     of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
-    facts = facts_of(trace, cell_name((layer, head)) + of_kind)
+    facts = facts_of(trace, cell_name((layer, head), combination(cells)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     prefix = ""
