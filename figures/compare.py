@@ -17,7 +17,8 @@ from figures.labels import reads, signed
 from transformer.types import Floats
 
 LETTERS = "AB"  # names of the sides
-LIMITS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)  # ends of the scale; effects exceed 1
+#: Ends of the scale; effects of a cut exceed 1.
+LIMITS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 
 
 def scale_limit(difference: Floats) -> float:

@@ -99,7 +99,7 @@ def draw(side: Side) -> None:
         with st.container(border=True, gap="small", key="answer"):
             draw_find(view, trace, choice)
     draw_effect(view, trace)
-    lines = about_cells(view, trace, ()) if choice.display == "heads" else ""
+    lines = about_cells(view, ()) if choice.display == "heads" else ""
     about = "" if tabs else f"{views.about(chosen_maps)} "
     st.caption(f"{about}{lines or views.NOT_AN_EXPLANATION}")
 

@@ -155,7 +155,7 @@ function place(map, parts, frame) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, font, size } = themed(root);
+  const { theme, ink, accent, font, size } = themed(root);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
@@ -163,6 +163,10 @@ function paint(root, map, parts) {
   drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
+  const ring = () => map.ringed?.forEach(([row, column]) => {
+    Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
+    pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2);
+  });
   pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -183,6 +187,7 @@ function paint(root, map, parts) {
       pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
     },
   });
+  ring();
 }
 
 function number(map, weight, digits) {
