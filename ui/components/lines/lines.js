@@ -88,6 +88,11 @@ function read({ header, body }) {
   return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
+// A single map has no switches.
+function isOne(lines) {
+  return lines.layers * lines.heads === 1;
+}
+
 function build(root, lines) {
   const tokens = (side) => lines[`${side}_tokens`].map((text) => {
     const element = make("button", `token ${side}`);
@@ -109,7 +114,7 @@ function build(root, lines) {
   const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
   const drawing = make("div", "drawing",
     make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
-  root.replaceChildren(drawing, parts.legend);
+  root.replaceChildren(drawing, ...(isOne(lines) ? [] : [parts.legend]));
   return parts;
 }
 
@@ -269,7 +274,7 @@ function describe(lines, parts, heads, active, { pin }) {
       return `“${names[other][to].split(" → ")[0]}” ${percent(weight)}`;
     });
     const [layer, number] = lines.drawn[head];
-    const whose = heads.length > 1 ? ` (layer ${layer + 1}, head ${number + 1})` : "";
+    const whose = heads.length > 1 && !isOne(lines) ? ` (layer ${layer + 1}, head ${number + 1})` : "";
     return best.length ? `${best.join(", ")}${whose}` : "";
   });
   const rest = perHead.filter(Boolean).join(" · ") || "nothing: no line is kept";
