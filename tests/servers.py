@@ -34,6 +34,7 @@ class Server(NamedTuple):
 def serving(
     log: Path, command: Sequence[str] = APP, *, checkpoints: Path | None = None,
     fresh: bool = False, environment: Mapping[str, str] | None = None, port: int = 0,
+    path: str = "",
 ) -> Iterator[Server]:  # fmt: skip
     """Yield a running server that answers, or raise `RuntimeError` with its output.
 
@@ -43,10 +44,12 @@ def serving(
         fresh: start a new Python, which imports everything.
         environment: additional variables; anyone may import models by default.
         port: 0 for any free port.
+        path: the path below which the app is served, such as "/user/anna".
     """
     port = port or free_port()
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{port}{path}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
+    options += [f"--server.baseUrlPath={path}"] if path else []
     variables = {"HEADLIGHT_IMPORT": "on", **(environment or {})}
     if checkpoints:
         variables["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)

@@ -22,7 +22,7 @@ import yaml
 
 from tests.forks import ROOT
 from tests.pages.session import Session
-from tests.servers import PATIENCE, answers
+from tests.servers import PATIENCE, answers, children, readiness, serving
 from tests.waiting import wait_until
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text("utf-8"))
@@ -105,3 +105,18 @@ def serve(folder: Path) -> None:
 
 if __name__ == "__main__":
     serve(Path(sys.argv[1]))
+
+
+def test_the_small_hosts_own_file_serves(tmp_path: Path) -> None:
+    command = ["-m", "streamlit", "run", "deploy/cloud/streamlit_app.py"]
+    allowed = ["--server.allowedHosts", "127.0.0.1"]
+    variables = {"HEADLIGHT_IMPORT": ""}
+    with (
+        serving(
+            tmp_path / "log", [*command, *allowed], fresh=True, environment=variables
+        ) as server,
+        Session(server.address) as visitor,
+    ):
+        visitor.open(sentence="A dog runs.")
+        assert readiness(server.address)["most_visitors"] == 200  # a public server
+        assert children(server.pid) == []

@@ -4,14 +4,12 @@ A `ModelConfig` has everything to build the network and nothing about its traini
 validates it, so every config can be built.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from transformer.types import AttentionKind
 
@@ -228,7 +226,7 @@ class ModelConfig:
         tables = 2 * self.d_model * self.max_positions if self.positions == "stored" else 0
         return self.n_parameters + tables
 
-    def replace(self, **changes: Any) -> ModelConfig:
+    def replace(self, **changes: Any) -> Self:
         """Return a validated copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
@@ -237,7 +235,7 @@ class ModelConfig:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a config from untrusted values. Raises `ConfigError` naming an invalid one."""
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in values.items():
@@ -260,7 +258,7 @@ class ModelConfig:
         return cls(**{**values, **lists})
 
     @classmethod
-    def from_json(cls, text: str) -> ModelConfig:
+    def from_json(cls, text: str) -> Self:
         """Parse the output of `to_json`. Raises `ConfigError` for anything else."""
         return cls.from_dict(json_settings(text))
 

@@ -1,9 +1,8 @@
 """A block's context in a forward pass: hooks, cache and relative positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from torch import Tensor
 
@@ -27,11 +26,11 @@ class Context:
     at_block: Block = "embedding"
     start: int = 0  # position of the first query
 
-    def layer(self, index: int) -> Context:
+    def layer(self, index: int) -> Self:
         """Return the context of a layer."""
         return replace(self, at_layer=index)
 
-    def block(self, block: Block) -> Context:
+    def block(self, block: Block) -> Self:
         """Return the context of a block in this layer or at the ends of the stack."""
         relative = self.relative if block == "self" else None
         return replace(self, relative=relative, at_block=block)

@@ -1,10 +1,8 @@
 """Sites: places in a model where hooks may read and write values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -59,7 +57,7 @@ class Site(NamedTuple):
 
     @classmethod
     @literals
-    def of(cls, kind: AttentionKind, layer: int, name: Name) -> Site:
+    def of(cls, kind: AttentionKind, layer: int, name: Name) -> Self:
         """Return a site of the attention block for one kind of maps."""
         stack: Stack = "encoder" if kind == "encoder_self" else "decoder"
         return cls(stack, layer, "cross" if kind == "cross" else "self", name)

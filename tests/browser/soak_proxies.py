@@ -1,6 +1,7 @@
 """Public servers behind nginx and Caddy, with the configuration in `deploy/`."""
 
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -49,6 +50,22 @@ BEFORE = """{
 	skip_install_trust
 	auto_https disable_redirects
 }
+"""
+
+
+#: A server below a path, as JupyterHub's proxy has it for somebody's own server.
+BELOW = """
+map $http_upgrade $connection_upgrade {{ default upgrade; "" close; }}
+server {{
+    listen 127.0.0.1:{port};
+    location {path}/ {{
+        proxy_pass http://127.0.0.1:{behind};
+        proxy_http_version 1.1;
+        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Connection $connection_upgrade;
+        proxy_set_header Host $http_host;
+    }}
+}}
 """
 
 
@@ -191,3 +208,50 @@ def test_what_is_hidden_stays_hidden_and_https_is_insisted_on(site: Site) -> Non
         with pytest.raises(InvalidStatus) as refused:
             opened()
     assert refused.value.response.status_code == 503
+
+
+def test_below_a_path_as_behind_jupyterhub(
+    browser: Browser, tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    root, port, behind = tmp_path / "checkpoints", free_port(), free_port()
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    path = f"/user/anna/proxy/absolute/{behind}"
+    ours = BELOW.format(port=port, behind=behind, path=path)
+    conf = tmp_path / "nginx.conf"
+    conf.write_text(AROUND.format(folder=tmp_path, ours=ours))
+    command = [find_program("nginx", "nginx-light"), "-c", str(conf), "-p", str(tmp_path)]
+    outside: list[str] = []
+    address = f"http://127.0.0.1:{port}{path}"
+    log = tmp_path / "log.txt"
+    with serving(log, APP, checkpoints=root, port=behind, path=path):
+        proxy = subprocess.Popen(command)
+        try:
+            assert wait_until(lambda: status(f"{address}/_stcore/health") == 200)
+            page = browser.new_page()
+            page.on(
+                "request",
+                lambda request: (
+                    request.url.startswith(("http", "ws"))
+                    and f"127.0.0.1:{port}{path}/" not in request.url
+                    and outside.append(request.url)
+                ),
+            )
+            page.goto(f"{address}/attention?sentence=A+dog+runs.")
+            maps = page.locator("button.map").first
+            expect(maps).to_be_visible(timeout=60_000)
+            page.get_by_role("button", name="Download").first.click()
+            with page.expect_download() as download:
+                page.get_by_role("button", name="NPZ").first.click()
+            assert download.value.path().stat().st_size > 0
+            page.keyboard.press("Escape")
+            page.get_by_role("link", name="Translate").first.click()
+            expect(page).to_have_url(re.compile(re.escape(f"{address}/?")))
+            page.go_back()
+            expect(page).to_have_url(re.compile(re.escape(f"{address}/attention?")))
+            expect(maps).to_be_visible(timeout=60_000)
+            links = page.locator("a").evaluate_all("all => all.map(link => link.href)")
+            assert links and all(link.startswith(address) for link in links), links
+            assert outside == []
+        finally:
+            proxy.terminate()
+            proxy.wait()

@@ -1,11 +1,9 @@
 """References to models on disk: a path, or the `PATH@UPDATES` of a snapshot, resolved once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from transformer.files.safe import is_folder, is_there
 
@@ -34,7 +32,7 @@ class ModelRef:
     edits: str = ""  # applied to the model, as `transformer.edits.language.text_of` writes them
 
     @classmethod
-    def of(cls, path: str | Path | ModelRef) -> ModelRef:
+    def of(cls, path: str | Path | Self) -> Self:
         """Split `PATH@UPDATES` without resolving kind and mark.
 
         An existing folder of the whole name, sign included, takes precedence.
@@ -63,11 +61,11 @@ class ModelRef:
         except (OSError, ValueError, RuntimeError):
             return self.path.name
 
-    def after(self, updates: int | None) -> ModelRef:
+    def after(self, updates: int | None) -> Self:
         """Return a reference to a snapshot, or to the stored model if `updates` is None."""
         return replace(self, updates=updates)
 
-    def edited(self, edits: str) -> ModelRef:
+    def edited(self, edits: str) -> Self:
         """Return a reference to this model with other edits; "" removes them."""
         return replace(self, edits=edits)
 

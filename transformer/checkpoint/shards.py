@@ -1,11 +1,10 @@
 """Weights in one file, or in shards with an index of tensors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from torch import Tensor
 
@@ -30,7 +29,7 @@ class Stored:
     read: Mapping[str, Tensor] | None = None  # the tensors, if already in memory
 
     @classmethod
-    def of(cls, path: Path, tensors: Mapping[str, Tensor]) -> Stored:
+    def of(cls, path: Path, tensors: Mapping[str, Tensor]) -> Self:
         """Describe tensors read from one file."""
         described = {name: describe(tensor) for name, tensor in tensors.items()}
         return cls(path, dict.fromkeys(described, path), described, check_file(path), tensors)

@@ -1,14 +1,12 @@
 """Stored measurements of layers and their summary. Nothing here imports PyTorch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -119,7 +117,7 @@ class Measurement:
         return json.dumps(head, indent=1)[:-2] + f',\n "cells": [\n  {lines}\n ]\n}}\n'
 
     @classmethod
-    def from_json(cls, text: str) -> Measurement:
+    def from_json(cls, text: str) -> Self:
         """Read the output of `to_json`. Raises `InputError` if it is invalid."""
         try:
             values: dict[str, Any] = json.loads(text)

@@ -1,12 +1,10 @@
 """Entries of a catalogue: models on disk, described without loading them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History
@@ -95,7 +93,7 @@ class Entry:
                 return "further"
         return "other" if current else ""
 
-    def after(self, updates: int | None) -> Entry:
+    def after(self, updates: int | None) -> Self:
         """Return the entry of a snapshot, or this entry for None.
 
         Raises: `CheckpointError` if the snapshot does not exist.

@@ -3,11 +3,9 @@
 metrics.json stores it as `default_decoding`; checkpoints without it use the paper's (section 6.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from transformer.errors import InputError
 from transformer.search.inputs import checked_alpha, checked_beam, checked_whole
@@ -40,7 +38,7 @@ class Decoding:
         """Describe it: "beam 4, alpha 0.6"."""
         return f"beam {self.beam_size}, alpha {self.alpha:g}" if self.beam_size > 1 else "greedy"
 
-    def resolve(self, beam_size: int | None, alpha: float | None, *, drawn: bool) -> Decoding:
+    def resolve(self, beam_size: int | None, alpha: float | None, *, drawn: bool) -> Self:
         """Return a call's beam size and alpha with defaults for None; `drawn` means a beam of 1."""
         default = 1 if drawn else self.beam_size
         size = default if beam_size is None else beam_size

@@ -4,8 +4,6 @@ Files are read line by line, so memory is bounded by the longest sentence. Inval
 `DataError` with file name and line number.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import re
@@ -16,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.tokenizer import clean
@@ -64,7 +62,7 @@ class Sentence:
     chunks: tuple[int, ...] = ()  # [n], index of the space-separated part with this word
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Sentence:
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """Return a sentence from its JSON fields."""
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**{**values, **lists})

@@ -16,8 +16,6 @@ over the tokens of a query word (Clark et al. 2019). Special tokens are excluded
 lack the weight on `</s>`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -27,7 +25,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,7 +227,7 @@ class Study:
             write_atomic(new / FILE, _json({"schema": SCHEMA, **about}))
 
     @classmethod
-    def load(cls, folder: str | Path) -> Study:
+    def load(cls, folder: str | Path) -> Self:
         """Load the study in a folder. Raises `CheckpointError`."""
         folder = Path(folder)
         path = folder / FILE
@@ -302,9 +300,9 @@ def _arrays(
 
 def _check_study(study: Study) -> None:
     for option in fields(study):
-        kind = {"str": str, "int": int}.get(str(option.type), object)
+        kind = option.type if option.type in (str, int) else object
         if not isinstance(getattr(study, option.name), kind):
-            raise ValueError(f"{option.name} is invalid; expected {option.type}")
+            raise ValueError(f"{option.name} is invalid; expected {kind.__name__}")
     shapes = {kind: study.shape(kind) for kind in study.kinds}
     if len(study.heads) != sum(map(math.prod, shapes.values())) or study.heads != heads_of(shapes):
         raise ValueError("heads do not form complete layers")

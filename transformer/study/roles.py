@@ -25,14 +25,12 @@ with random weights.
 Translations cut at the length limit count for the encoder only, since they usually repeat.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -310,7 +308,7 @@ class Tally:
     words: Counter[tuple[int, int, str]] = field(default_factory=Counter)
 
     @classmethod
-    def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Tally:
+    def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Self:
         """Return a tally with all counts 0."""
         hits, pairs, random, blind, offsets = (
             np.zeros((n_documents, n_roles, *size), np.int32)

@@ -4,8 +4,6 @@ Many models from elsewhere were trained on lower-cased text, or on text tokenise
 scripts: punctuation separated by spaces, quotation marks and apostrophes escaped as in XML.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import re
@@ -13,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from transformer.text.tokenizer import TokenizerError
 
@@ -71,7 +69,7 @@ class Preparation:
         return {name: value for name, value in values.items() if value != defaults[name]}
 
     @classmethod
-    def of(cls, settings: object) -> Preparation:
+    def of(cls, settings: object) -> Self:
         """Parse the result of `settings`. Raises `TokenizerError` for anything else."""
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(settings, Mapping) or not names.issuperset(settings):

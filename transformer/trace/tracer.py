@@ -4,9 +4,7 @@
 only; a file of arrays has one sentence.
 """
 
-from __future__ import annotations
-
-from typing import Any, Literal, NoReturn, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, Self, get_args, runtime_checkable
 
 from transformer.errors import InputError
 from transformer.trace.records import Trace
@@ -81,7 +79,7 @@ class Tracer(Protocol):
     def lacks(self, ability: Ability) -> str | None:
         """Return None for an ability of the model, else the reason why it lacks it."""
 
-    def edited(self, *edits: str) -> Tracer:
+    def edited(self, *edits: str) -> Self:
         """Return the edited model. Raises `InputError` for unsupported edits."""
 
     def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:

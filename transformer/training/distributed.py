@@ -1,7 +1,5 @@
 """PyTorch in training: processes of torchrun, compilation, reproducible sums, bfloat16."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -9,7 +7,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 import torch.distributed as dist
@@ -27,7 +25,7 @@ class World:
     local_rank: int = 0  # number of this process and its GPU on this machine
 
     @classmethod
-    def join(cls, device: str) -> World:
+    def join(cls, device: str) -> Self:
         """Join the group described by torchrun's environment variables, if any."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:

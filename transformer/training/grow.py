@@ -9,10 +9,9 @@ Only sinusoids are not doubled exactly: in the wider table, one of two neighbour
 smaller table's frequency, and the other lies between it and the next frequency.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -35,19 +34,19 @@ class Axis:
     sign: Tensor  # +1 for a first copy, -1 for a second copy, all 0 if nothing is doubled
 
     @classmethod
-    def of(cls, index: Tensor, second: Tensor) -> Axis:
+    def of(cls, index: Tensor, second: Tensor) -> Self:
         """Args: second: True for new coordinates that are second copies."""
         sign = 1.0 - 2.0 * second.float()
         return cls(index, sign if bool(second.any()) else torch.zeros(len(index)))
 
     @classmethod
-    def doubled(cls, size: int, new_size: int) -> Axis:
+    def doubled(cls, size: int, new_size: int) -> Self:
         """Axis with each coordinate beside its copy."""
         place = torch.arange(new_size)
         return cls.of(place * size // new_size, (place % 2 == 1) & (new_size > size))
 
     @classmethod
-    def stream(cls, size: int, new_size: int) -> Axis:
+    def stream(cls, size: int, new_size: int) -> Self:
         """Axis of duplicated sine/cosine pairs, as in the residual stream."""
         pairs = cls.doubled(size // 2, new_size // 2)
         index = (2 * pairs.index[:, None] + torch.arange(2)).flatten()

@@ -5,14 +5,12 @@ has shared tables and `[[stages]]`. A stage has a `name` and either tables that 
 ones or `mix`, the names of two earlier stages.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args, get_type_hints
 
 from transformer.config import PRESETS, ConfigError, ModelConfig
 from transformer.models.one_stack.config import StackConfig, Task
@@ -133,7 +131,7 @@ class Recipe:
         }
 
     @classmethod
-    def load(cls, preset_or_toml: str) -> Recipe:
+    def load(cls, preset_or_toml: str) -> Self:
         """Look up a preset by name, for the default recipe, or read a TOML file.
 
         Raises: `ConfigError` naming the file and the setting.
@@ -156,7 +154,7 @@ class Recipe:
             raise ConfigError(f"{path}: {error}") from None
 
     @classmethod
-    def from_record(cls, values: Mapping[str, Any]) -> Recipe:
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
         """Build a recipe from a training record, possibly of an older version."""
         training = values.get("training")
         if isinstance(training, Mapping):
@@ -165,7 +163,7 @@ class Recipe:
         return cls.from_dict(values)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a recipe from the tables of a TOML file."""
         for name, table in values.items():
             if name not in _TABLES:

@@ -1,14 +1,12 @@
 """The view: the sidebar's settings and the request to the model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import streamlit as st
 
@@ -70,6 +68,10 @@ class SearchChoice(Choice):
         return 1 if samples and self.sample else self.beam
 
 
+#: Names and values of arguments, in order.
+Cells = tuple[tuple[str, Any], ...]
+
+
 @dataclass(frozen=True)
 class Request:
     """A sentence for a model, with decoding settings."""
@@ -87,6 +89,7 @@ class Request:
     #: src_lang, tgt_lang: language codes, None for models without them
     src_lang: str | None = None
     tgt_lang: str | None = None
+    cells: Cells = ()  # arguments of `transformer.attribution.cells.measured`, () for weights
 
     @cached_property
     def name(self) -> str:
@@ -126,6 +129,7 @@ class View:
     tgt_lang: str = ""
     languages: Languages = field(default_factory=Languages)  # the model's languages
     task: str = ""  # key in the entry's `prefixes`; another model may lack it
+    cells: Cells = ()  # measure of the trace's maps, see `Request`
 
     @property
     def checkpoint(self) -> str:
@@ -148,7 +152,7 @@ class View:
         return self.entry.kind
 
     @property
-    def original(self) -> View:
+    def original(self) -> Self:
         """The same view of the unedited model."""
         return replace(self, entry=replace(self.entry, ref=self.entry.ref.edited("")))
 
@@ -198,6 +202,7 @@ class View:
             beam_size=self.beam_size if searched else 1,
             # Only beam search compares translations of different lengths.
             alpha=self.alpha if self.beam_size > 1 and searched else SearchChoice().alpha,
+            cells=self.cells,
             prefix=self.prefix if searched else (),
             target=target,
             sampling=self.sampling if searched else None,

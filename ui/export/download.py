@@ -6,13 +6,11 @@ any session, by a function that may use its arguments and the process's caches, 
 queue. A session has one file waiting, on its compute budget, and only while its page is open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -57,7 +55,7 @@ class Format:
     sized: bool = False  # True if `write` takes a preset
     size: str = ""  # suffix of the file name
 
-    def at(self, preset: Preset) -> Format:
+    def at(self, preset: Preset) -> Self:
         """Return the format at a picture size."""
         if not self.sized:
             return self
@@ -227,5 +225,5 @@ def source_of(view: View) -> Source:
     arguments = tuple(request.arguments().items())
     return Source(
         view.checkpoint, view.kind, view.device, request.sentence, arguments,
-        edits=view.entry.ref.edits,
+        edits=view.entry.ref.edits, cells=view.cells,
     )  # fmt: skip

@@ -1,11 +1,9 @@
 """A page's view in Compare, drawn for sides A and B in two columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -82,7 +80,7 @@ class Setup:
             what = f"{texts}; model: {self.left.title}."
         return one_stop(what) + " B follows A's translation." * self.follow
 
-    def following(self, text: str) -> Setup:
+    def following(self, text: str) -> Self:
         """Return this setup with B following a text."""
         return replace(self, right=following(self.right, text), follow=True)
 

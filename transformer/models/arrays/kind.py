@@ -1,13 +1,11 @@
 """Attention maps of one sentence, written by any program to an .npz file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
@@ -46,7 +44,7 @@ class ArchivedTrace(Unedited):
     max_tokens: int = MAX_TOKENS
 
     @classmethod
-    def load(cls, path: str | Path) -> ArchivedTrace:
+    def load(cls, path: str | Path) -> Self:
         """Read an .npz file. Raises `CheckpointError`, see `load_arrays`."""
         return cls(Path(path).name, load_arrays(path))
 

@@ -6,14 +6,12 @@ models: every map of the library's `output_attentions`, with eager attention in 
 downloaded, and files are read as data (`transformer.models.huggingface.files`).
 """
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -89,9 +87,7 @@ class HuggingFaceModel(Tracing, Unedited):
         self._output = self._probe()
 
     @classmethod
-    def load(
-        cls, path: str | Path, device: Device = "auto", max_tokens: int = 512
-    ) -> HuggingFaceModel:
+    def load(cls, path: str | Path, device: Device = "auto", max_tokens: int = 512) -> Self:
         """Read a folder written by the library's `save_pretrained`, or copied from the hub.
 
         Args:
@@ -124,7 +120,7 @@ class HuggingFaceModel(Tracing, Unedited):
     def of(
         cls, model: Any, tokenizer: Any, device: Device = "auto", *, name: str = "model",
         max_tokens: int = 512,
-    ) -> HuggingFaceModel:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Wrap copies of a model and its tokenizer in memory, such as after fine-tuning.
 
         Later training of the originals does not change the copies.
@@ -145,7 +141,7 @@ class HuggingFaceModel(Tracing, Unedited):
         )  # fmt: skip
 
     @classmethod
-    def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> HuggingFaceModel:
+    def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> Self:
         """Download `owner/name` from the hub with `huggingface_hub`, and load it.
 
         Args: options: see `load`.
@@ -196,7 +192,7 @@ class HuggingFaceModel(Tracing, Unedited):
             return "This model has a tokenizer for its encoder; its decoder's tokens are numbers."
         return LACKS.get(ability)
 
-    def randomised(self) -> HuggingFaceModel:
+    def randomised(self) -> Self:
         """Return a model of the same shape with the library's random initial weights."""
         new, config = copy.copy(self), copy.deepcopy(self._model.config)
         new._model = type(self._model)(config).eval().requires_grad_(False).to(self._device)

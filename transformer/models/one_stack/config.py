@@ -1,13 +1,11 @@
 """Shape and training task of a model of one stack."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from transformer.config import ConfigError, ModelConfig, json_settings
 from transformer.types import AttentionKind
@@ -93,7 +91,7 @@ class StackConfig:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> StackConfig:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a config from untrusted values. Raises `ConfigError` naming the bad value."""
         shape = dict(values)
         task, n_layers = shape.pop("task", None), shape.pop("n_layers", None)
@@ -108,6 +106,6 @@ class StackConfig:
         return cls(task, n_layers, blocks)
 
     @classmethod
-    def from_json(cls, text: str) -> StackConfig:
+    def from_json(cls, text: str) -> Self:
         """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
         return cls.from_dict(json_settings(text))

@@ -1,11 +1,9 @@
 """A model of one stack as a `Tracer`: its traces, continuations, translations and guesses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -82,7 +80,7 @@ class StackModel(Unedited):
     @classmethod
     def load(
         cls, path: str | Path | ModelRef, device: Device = "auto", max_tokens: int = 512
-    ) -> StackModel:
+    ) -> Self:
         """Read a checkpoint folder. Raises `CheckpointError`, `InputError` like `Translator`."""
         resolve_device(device)
         loaded = load_stack(path)

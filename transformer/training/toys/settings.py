@@ -1,11 +1,9 @@
 """Settings of a toy run, including changes to the paper's model."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -98,7 +96,7 @@ class ToySettings:
             return Unscaled(self.d_model // self.n_heads)
         return NoResidual() if self.change == "no_residual" else None
 
-    def replace(self, **changes: Any) -> ToySettings:
+    def replace(self, **changes: Any) -> Self:
         """Return a validated copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
