@@ -22,6 +22,7 @@ from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
 from transformer.types import Floats
 from ui.core.doubts import headline
+from ui.work.results import Computation
 
 if TYPE_CHECKING:
     from ui.tours.breaking import Broken
@@ -65,6 +66,8 @@ class Scene:
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
     #: finds a sentence and the head that a word of its translation depends on
     broken: Callable[[], Broken | None] = lambda: None
+    #: returns the result of a computation on the model and the trace
+    result: Callable[[Computation[Any]], Any] = field(default=_unknown)
     #: returns translations during training, by number of updates
     moments: Callable[[], Mapping[int, Trace]] = dict
 
