@@ -78,6 +78,9 @@ def parts_of_a_score(scene: Scene) -> StopFacts:
     layer, head, key = best(trace.cross[:, :, t])
     place = HeadChoice("cross", layer, head, t)
     split, part_names = scene.result(why_at(place, key)).split, Names(trace, place, key)
+    query, token = (
+        code(plain_token(name)) for name in (trace.predicted_tokens[t], part_names.token("key"))
+    )
     of_key = split.shares.sum(0, dtype=np.float64) * (1 if split.score >= 0 else -1)
     totals = dict.fromkeys(_CLASSES, 0.0)
     for part, share in zip(split.key_parts, of_key, strict=True):
@@ -86,8 +89,8 @@ def parts_of_a_score(scene: Scene) -> StopFacts:
     part = split.key_parts[int(of_key.argmax())]
     values = {
         "layer": layer + 1, "head": head + 1, "score": signed(split.score),
-        "query": code(plain_token(trace.predicted_tokens[t])), "key": code(plain_token(part_names.token("key"))),
-        "parts": len(of_key), "clause": part_names.clause(part, "key"),
+        "query": query, "key": token, "parts": len(of_key),
+        "clause": part_names.clause(part, "key"),
         "totals": ", ".join(f"{_CLASSES[name]} {signed(x)}" for name, x in totals.items()),
     }  # fmt: skip
     settings = {"kind": "cross", "query": str(t + 1), "key": str(key + 1), **cell(layer, head)}
