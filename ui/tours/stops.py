@@ -24,6 +24,7 @@ from transformer.trace.removals import Head
 from transformer.types import Floats
 from ui.components.opening import Trial
 from ui.core.doubts import headline
+from ui.work.results import Computation
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
@@ -80,6 +81,8 @@ class Scene:
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
     #: finds a sentence and the head that a word of its translation depends on
     broken: Callable[[], Broken | None] = lambda: None
+    #: returns the result of a computation on the model and the trace
+    result: Callable[[Computation[Any]], Any] = field(default=_unknown)
     #: returns translations during training, by number of updates
     moments: Callable[[], Mapping[int, Trace]] = dict
 
