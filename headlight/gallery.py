@@ -293,7 +293,7 @@ def _embedding() -> str:
 
 def _index(worked: Sequence[Worked]) -> bytes:
     body = [
-        "<h1>A Transformer at work</h1>",
+        "<main><h1>A Transformer at work</h1>",
         '<p class="caption">Worked sentences of small translators, with every attention map. Each '
         "page has a box that translates a sentence of your own in this browser.</p>",
     ]
@@ -304,4 +304,4 @@ def _index(worked: Sequence[Worked]) -> bytes:
             for one in worked if one.topic == topic
         )  # fmt: skip
         body.append(f'<section><h2>{escape(topic)}</h2><ul class="index">{links}</ul></section>')
-    return document("A Transformer at work", [*body, "<footer>Made with Headlight</footer>"])
+    return document("A Transformer at work", [*body, "</main><footer>Made with Headlight</footer>"])
