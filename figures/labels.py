@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from transformer.trace.records import Trace
+from transformer.trace.records import Cells, Trace
 from transformer.types import AttentionKind
 
 
@@ -120,6 +120,24 @@ KIND_NAMES: dict[AttentionKind, str] = {
     "decoder_self": "Decoder self-attention",
     "cross": "Cross-attention",
 }
+
+#: Name of a number in a map, by measure.
+_NOUNS = {
+    "weight": "attention weight", "norm": "share of the norm",
+    "zeroing": "share of the change", "contribution": "share of the contribution",
+    "effect": "effect in nats",
+}  # fmt: skip
+
+#: Ends of the scale of effects, negative first.
+EFFECT_ENDS = ("less likely", "more likely")
+
+
+def cell_noun(cells: Cells | None) -> str:
+    """Return the name of a number in the maps of a trace, "" for plain attention weights."""
+    if cells is None:
+        return ""
+    return _NOUNS[cells.measure] + ", words only" * cells.words_only
+
 
 #: Names in a model with one stack.
 _NAMES_OF_ONE = {"encoder_self": "Self-attention", "decoder_self": "Causal self-attention"}

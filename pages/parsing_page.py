@@ -1,5 +1,7 @@
 """Parsing: the tree that a model writes, and its attention for each bracket."""
 
+import streamlit as st
+
 from transformer.evaluation.parsing import is_parser
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
@@ -11,16 +13,17 @@ from ui.work.desk import computed, get_trace, get_translator
 
 def whole(now: View) -> None:
     """Draw the sentence's tree, by the chosen model or by an installed parser."""
-    draw_hint("parsing")
+    with st.container(key="after_lead"):
+        draw_hint("parsing")
     entries = current_entries()
     parser = now if is_parser(get_translator(now)) else through_parser(now, entries)
     if parser is None:
         offer_parsers(now, entries)
         return
-    if parser is not now:
-        draw_borrowed(now, parser)
     view, split = as_words(parser)
     draw_parse(view, get_trace(view), computed(view, reading_of(split)), split)
+    if parser is not now:
+        draw_borrowed(now, parser)
 
 
 PAGE = Page(

@@ -41,6 +41,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     url_state.show(width_param, layout_param)
     PositionsChoice.show()
 
+    first = st.container()  # the picture; its controls stand below
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
         "Width d_model", 2, 2048, step=2, **bound(width_param),
@@ -77,7 +78,8 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     beyond = "learned" if kind == "relative" else kind
     if model and kind == "relative":
         draw_distances(view, model)
-    draw_shift(d_model, layout)
+    with first:
+        draw_shift(d_model, layout)
     draw_table(d_model, n_positions, layout, trained)
     draw_products(d_model, n_positions, layout)
     draw_beyond(view, d_model, n_positions, trained, tables, beyond)
@@ -93,12 +95,9 @@ def whole(view: View) -> None:
     """Draw the chosen part."""
     entry = view.entry if view.checkpoint else None
     config = entry.config if entry else None
-    st.markdown(
-        "How does a model that reads all tokens at once know their order? By a pattern added to "
-        "each of them. **Change the size or the layout and see what stays;** then see what the "
-        "first layer makes of it."
-    )
-    if choose_one("Part", PART, PARTS) == "encoding":
+    row = st.container(horizontal=True, vertical_alignment="center")
+    row.markdown("How does a model that reads all tokens at once know their order?")
+    if choose_one("Part", PART, PARTS, row, width="content") == "encoding":
         trained = position_vectors.trained_positions(entry.metrics) if entry else None
         draw_encoding(view, config, trained)
     elif config is None:

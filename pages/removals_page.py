@@ -22,10 +22,10 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of taking each part out."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    with st.container(key="after_hint"):
+    with st.container(key="after_lead"):
         st.markdown(
-            "The stronger the blue, the more this translation needs the part. "
-            "**Choose a part to take it out.**"
+            "**Choose a part to take it out.** Blue: without it, the translation is less "
+            "probable; orange: more probable."
         )
     if view.entry.ref.edits:
         original = get_trace(view.original)

@@ -93,11 +93,6 @@ def first(shown: Side) -> list[Computation[Any]]:
 
 def draw(shown: Side) -> None:
     """Draw a sentence's way from letters to vectors with positions."""
-    st.markdown(
-        "The model never sees letters. **Choose a piece and follow it** to its number, its vector "
-        "and its position."
-    )
-    draw_texts(st.container())
     view = shown.view
     TokensChoice.enter(view)
     side = side_now()
@@ -108,6 +103,7 @@ def draw(shown: Side) -> None:
         tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
         draw_sentence(shown, reading, tokenizer, token, label)
+        draw_texts(st.container())
     download_below(
         place, view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
     )

@@ -6,7 +6,11 @@ from typing import Any
 import numpy as np
 
 from tests.factories import make_trace
+from transformer.search.request import excluded
 from transformer.trace.records import Trace
+from transformer.trace.removals import Head, needs
+from transformer.translator import Translator
+from ui.tours.breaking import Target, decisive_of
 
 SOURCE = ("▁The", "▁an", "imal", "▁left", "▁the", "▁street", "▁as", "▁it", "▁was", "▁tired", ".")
 NOUNS = ("animal", "street")
@@ -24,6 +28,12 @@ def scene(seed: int = 0) -> Trace:
     cross[:, :, STEP] *= 0.1
     cross[:, :, STEP, IT] += 0.9
     return dataclasses.replace(made, cross=cross)
+
+
+def decisive(translator: Translator, trace: Trace, target: Target) -> Head | None:
+    """Return the head without which a trace's target is lost, or None."""
+    measured = needs(translator.model, trace, excluded=excluded(translator.config))
+    return decisive_of(measured, target).make(translator, trace)
 
 
 def aimed(trace: Trace, kind: str, layer: int, head: int, at: tuple[int, ...]) -> Trace:

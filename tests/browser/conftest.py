@@ -19,7 +19,7 @@ from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.translate.opening import COOKIE, SEEN
+from ui.tours.opening import COOKIE, SEEN
 
 be_patient()
 

@@ -14,12 +14,12 @@ from tests.browser.waiting import (
     until_idle,
     until_the_url_says,
 )
+from tests.riddles import decisive
 from tests.servers import serving
 from tests.waiting import wait_until
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.translate.breaking import decisive_head
-from ui.translate.opening import stage
+from ui.tours.opening import stage
 from ui.work.roots import checkpoints_root
 
 NewVisitor = Callable[..., Page]
@@ -92,7 +92,7 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     # Taken out, that head changes nothing; another one, which the model is asked for, does.
     target = one.target(riddle)
     assert target
-    head = decisive_head(target).make(translator, one.trace)
+    head = decisive(translator, one.trace, target)
     assert head
     heading = page.locator(".below h2")
     expect(page.get_by_role("button", name="Take this head out")).to_be_focused()
@@ -108,6 +108,7 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     expect(heading).to_have_text(f"Without this head, “{target.word}” becomes “es”.")
     page.get_by_role("button", name="Now “nicht”").click()
     expect(page.locator(".opening [lang=en]")).to_contain_text("The animal")
+    expect(page.locator("textarea")).to_have_value(staged[2].act.sentence)
     page.locator(".head").first.click()
     page.get_by_role("button", name="Show me").click()
     expect(heading).to_have_text("Without this head, “nicht” is gone.")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.waiting import PATIENCE_MS, until_settled
 from tests.forks import ROOT
 from tests.servers import serving
-from ui.translate.opening import COOKIE, SEEN
+from ui.tours.opening import COOKIE, SEEN
 
 #: Pages and settings that have all the elements together; the later ones are special states.
 VISITS: list[tuple[str, dict[str, str]]] = [

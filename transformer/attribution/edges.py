@@ -14,6 +14,7 @@ its own term of the sum. In a post-norm model a LayerNorm follows. The measures 
 None but the weight of a block is a sum or mean over its heads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -62,25 +63,28 @@ def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
 
 @literals
 def edges(
-    model: Transformer, trace: Trace, measure: Measure, *, hooks: Hook | None = None,
+    model: Transformer, trace: Trace, measure: Measure, *,
+    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, hooks: Hook | None = None,
     progress: Report | None = None,
 ) -> Edges:  # fmt: skip
     """Measure all edges of a trace, by one pass of the model; "weight" needs none.
 
     Args:
+        kinds: kinds of attention to measure.
         hooks: hooks of the trace.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
     result = Edges(measure, {}, {}, {})
     if measure == "weight":
-        for kind in ATTENTION_KINDS:
+        for kind in kinds:
             result.heads[kind] = weights = trace.attention(kind)
             result.blocks[kind] = weights.mean(1)
             result.streams[kind] = np.zeros(weights.shape[:1] + weights.shape[2:3], np.float32)
         return result
     gap, done = 0.0, 0
     with torch.inference_mode():
-        blocks = _blocks(model, trace, hooks)
+        every = _blocks(model, trace, hooks)
+        blocks = {kind: every[kind] for kind in kinds}
         for kind, layers in blocks.items():
             rows = []
             for block in layers:

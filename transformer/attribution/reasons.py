@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -33,10 +34,21 @@ class Part(NamedTuple):
     head: int | None = None
 
 
+class Place(NamedTuple):
+    """A query and a key in a head, 0-based."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    query: int
+    key: int
+
+
 @dataclass(frozen=True, eq=False)
 class Reasons:
     """One score of one head, split by the parts of query and key."""
 
+    place: Place
     query_parts: tuple[Part, ...]  # [P]
     key_parts: tuple[Part, ...]  # [K]
     shares: Floats  # [P, K], which add up to the score with `relative`
@@ -51,6 +63,22 @@ class Reasons:
             for k, key in enumerate(self.key_parts)
         ]
         return sorted(pairs, key=lambda pair: -abs(pair[2]))
+
+    def grouped(self, most: int) -> tuple[list[Part | None], list[Part | None], Floats]:
+        """Return the largest parts of query and key in their order, and their shares.
+
+        Args: most: parts a side; all others together follow as None.
+        """
+        shares = self.shares
+        sides: list[list[Part | None]] = []
+        for axis, parts in ((1, self.query_parts), (0, self.key_parts)):
+            sizes = np.abs(self.shares).sum(axis)
+            kept = sorted(np.argsort(-sizes, kind="stable")[:most].tolist())
+            rest = len(kept) < len(parts)
+            together = np.delete(shares, kept, 0).sum(0, keepdims=True)
+            shares = np.concatenate([shares[kept], together[: int(rest)]]).T
+            sides.append([*(parts[at] for at in kept), *([None] if rest else [])])
+        return sides[0], sides[1], shares
 
     def share_of(self, part: Part) -> float:
         """Return the sum of all shares with this part, on either side."""
@@ -100,7 +128,30 @@ def reasons(
         distances = model.distances(kind, *trace.attention(kind).shape[2:])
         relative = 0.0 if distances is None else float(distances[0, head, query, key])
         score = float(record[site][0, head, query, key])
-    return Reasons(tuple(queries), tuple(keys), to_array(shares), relative, score)
+    place = Place(kind, layer, head, query, key)
+    return Reasons(place, tuple(queries), tuple(keys), to_array(shares), relative, score)
+
+
+class Trial(NamedTuple):
+    """A part taken out: the change of the score."""
+
+    part: Part
+    predicted: float  # without the part's shares
+    measured: float
+
+
+def trials(model: Transformer, trace: Trace, split: Reasons, most: int = 1) -> list[Trial]:
+    """Take the largest parts out one by one and measure the score, one pass for each.
+
+    Args: split: from `reasons`, of the same model and trace.
+    """
+    parts = dict.fromkeys((*split.query_parts, *split.key_parts))
+    shares = {part: split.share_of(part) for part in parts if part.name != "bias"}
+    largest = sorted(shares, key=lambda part: -abs(shares[part]))[:most]
+    return [
+        Trial(part, -shares[part], score_without(model, trace, *split.place, part) - split.score)
+        for part in largest
+    ]
 
 
 def score_without(

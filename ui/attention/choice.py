@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from transformer.attribution.cells import Place
 from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import all_measures, is_built_in, load_measures
@@ -195,6 +196,12 @@ def read_choice(
         if stored.keys is None
         else tuple(at for at in stored.keys if at < m),
     )
+
+
+def places_of(choice: AttentionChoice) -> tuple[Place, ...]:
+    """Return the place of the map under the lens or matrix, () for chosen heads combined."""
+    alone = choice.display != "heads" and not choice.chosen
+    return ((choice.kind, *choice.cell),) if alone else ()
 
 
 def wanted_cell(choice: AttentionChoice) -> Cell:

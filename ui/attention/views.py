@@ -19,11 +19,13 @@ from ui.attention.choice import (
     choose_cell,
     choose_selection,
     get_drawing,
+    get_maps,
     get_sheet,
     get_tabs,
     heads_do,
     largest,
     mark_heads,
+    places_of,
     wanted_cell,
     wanted_marks,
 )
@@ -50,10 +52,12 @@ from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill, layer_and_head
+from ui.core.widgets import bound, cells_control, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
+from ui.frame.cells import about_cells, measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
+from ui.frame.sinks import draw_sinks
 from ui.work.desk import drawn, get_trace, get_tracer
 
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
@@ -85,25 +89,25 @@ def draw_kinds(trace: Trace) -> None:
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
-    trace = get_trace(view)
-    shown = shown_map(maps, choice)
+    several, shown = measured_view(view), shown_map(maps, choice)  # an effect is of one map
+    trace = get_trace(several)
     # Sized for all kinds, so that switching between them does not move the layout.
-    heads, longest = largest(view, trace, choice)
+    heads, longest = largest(several, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
     both = st.container(key="grid_and_lens")
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
-    several, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
+    tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     with grid.container():
         maps_shown = grid_component(
-            get_tabs(view, trace, choice) if several else get_sheet(view, choice),
-            wanted_cell(choice), choice.kind if several else "", marked=wanted_marks(choice),
+            get_tabs(several, trace, choice) if tabs else get_sheet(several, choice),
+            wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
-            does=heads_do(view, trace) if several else {"": heads_do(view, trace)[choice.kind]},
+            does=heads_do(several, trace) if tabs else {"": heads_do(several, trace)[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
-        if several:
+        if tabs:
             st.caption(about(maps))
     with lens.container():
         _say_name(view, shown, choice)
@@ -112,6 +116,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown.lens(height, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
+        _say_measure(view, choice)
         offer_cut(view, choice, maps)
         enlarged = replace(choice, display="matrix", queries=(), keys=())
         offer(view, enlarged, maps, "enlarged", "Download this map")
@@ -227,6 +232,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown, "matrix", max_height=900 if wide else 470, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
+        _say_measure(view, choice)
         offer_cut(view, choice, maps)
     with sums.container():
         draw_kinds(get_trace(view))
@@ -239,7 +245,8 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        _draw_sums(choice, maps)
+        several = measured_view(view)
+        _draw_sums(choice, get_maps(several, get_trace(several), choice))
 
 
 def draw_combine() -> None:
@@ -337,14 +344,27 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        share = _share(shown.weights, shown.dimmed_keys)
-        hidden = f" · dimming {' and '.join(labels)} hides {share} of the attention in this map"
+        hides = f"{_share(shown.weights, shown.dimmed_keys)} of the attention in this map"
+        if shown.noun:
+            hides = "their columns"
+        hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{shown.name}**" + hidden, width="content")
+        st.markdown(f"**{shown.name}**{hidden}", width="content")
+        cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
+
+
+def _say_measure(view: View, choice: AttentionChoice) -> None:
+    """Say below a map what its cells show, and which keys get its attention."""
+    weights, places = replace(view, cells=()), places_of(choice)
+    trace = get_trace(weights)
+    if text := about_cells(weights, trace, places):
+        st.caption(text)
+    if places:
+        draw_sinks(weights, trace, places[0])
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

@@ -66,14 +66,18 @@ def draw_layers() -> None:
         for width, estimate in _crossings(timings, *COMPARED[0]).items()
         if 0 < estimate.value < math.inf
     )
+    with st.container(key="after_lead"):
+        st.markdown(
+            "Self-attention compares every token with every other: **twice the text, four times "
+            "the work**, $n^2 d$."
+        )
+    _draw_costs(timings, d, timings is own)
     st.markdown(
-        "Self-attention compares every token with every other: **twice the text, four times the "
-        "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
-        "$n d^2$. Attention is cheaper while the text is shorter than the vectors "
-        f"are wide: **the counts cross at $n = d$**. Measured times "
+        "A recurrent layer works token by token: twice the text, twice the work, $n d^2$. "
+        "Attention is cheaper while the text is shorter than the vectors are wide: **the counts "
+        f"cross at $n = d$**. Measured times "
         f"{f'cross at {lengths}' if lengths else 'do not cross at these lengths'}."
     )
-    _draw_costs(timings, d, timings is own)
     with st.expander("How fast each layer grows, with intervals"):
         _draw_table(timings, d)
     with st.expander("Where self-attention takes more, with intervals"):
@@ -96,7 +100,7 @@ def _crossings(timings: Measurement, first: LayerKind, second: LayerKind) -> dic
 
 
 def _draw_costs(timings: Measurement, d: int, own: bool) -> None:
-    row = st.container(horizontal=True, vertical_alignment="center")
+    picture, row = st.container(), st.container(horizontal=True, vertical_alignment="center")
     quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, row, width="content")
     widths = {width: f"d = {width}" for width in timings.widths}
     choose_one("Width", LayersChoice.width, widths, row, chosen=d, width="content")
@@ -114,6 +118,7 @@ def _draw_costs(timings: Measurement, d: int, own: bool) -> None:
         f"{QUANTITIES[quantity]} of {len(lines)} layers of width {d} by length; at "
         f"n = {timings.lengths[-1]} from {min(last.values(), default=0):.3g} to "
         f"{max(last.values(), default=0):.3g} {AXES[quantity][0]}.",
+        picture,
     )
 
 

@@ -1,4 +1,4 @@
-"""Page sections: a heading, text on the left, a picture on the right."""
+"""Page sections: a heading, a picture, and its text beside it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -22,10 +22,14 @@ T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
-    """Yield to other runs, then draw heading and text and return the picture's container."""
+    """Yield to other runs, then draw heading and text and return the picture's container.
+
+    A phone has the text below the picture, and so has a class, whose pictures are wide.
+    """
     offer_turn()
     st.markdown(f"#### {title}")
-    words, picture = st.columns([4, 9], gap="large")
+    beside = [st.container(), st.container()]
+    picture, words = beside if presenting() else st.columns([9, 4], gap="large")
     words.markdown(text)
     return picture.container()
 

@@ -104,11 +104,20 @@ def _draw_continued(view: View) -> None:
     guesses = exhibits.next_tokens(trace, n)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
-        "This model sees only earlier tokens. The bars show how probable each token was, given the "
-        "tokens before it. **Choose a number of tokens**, and the model continues the text."
+        "**What comes next?** This model has read your text and rates every token. It "
+        "writes one, reads it too, and so continues, in bold."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
+    if n:
+        start = trace.n_forced + 1
+        typed, written = (
+            "".join(tokens).replace("\u2581", " ")
+            for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
+        )
+        space = " " if written.startswith(" ") else ""
+        draw_text(typed.strip() + space, view.spoken[1], written.strip())
+    _draw_guesses(guesses, trace.n_forced if n else None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         names = {count: f"{count} tokens" for count in LENGTHS}
         choose_one(
@@ -124,24 +133,16 @@ def _draw_continued(view: View) -> None:
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
             help="Takes the most probable token each time, without chance.",
         )  # fmt: skip
-    if n:
-        start = trace.n_forced + 1
-        typed, written = (
-            "".join(tokens).replace("\u2581", " ")
-            for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
-        )
-        space = " " if written.startswith(" ") else ""
-        draw_text(typed.strip() + space, view.spoken[1], written.strip())
-        if trace.complete:
-            st.caption("The model ended the sentence.")
-    _draw_guesses(guesses)
+    if n and trace.complete:
+        st.caption("The model ended the sentence.")
 
 
-def _draw_guesses(guesses: Sequence[Guesses]) -> None:
+def _draw_guesses(guesses: Sequence[Guesses], first: int | None = None) -> None:
     tokens, odds = [guess.token for guess in guesses], exhibits.probabilities_of(guesses)
-    first = int(odds.argmin())  # the first hidden place, or the least probable token
+    if first is None:
+        first = int(odds.argmin())  # the first hidden place, or the least probable token
     chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
-    left, right = st.columns([5, 4], gap="large")
+    right, left = st.columns([4, 5], gap="large")
     theme = current_theme()
     if np.isnan(odds).all():  # hidden words have no probability
         right = left

@@ -30,7 +30,7 @@ def reading_of(words: Sequence[str]) -> Computation[Reading]:
 def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...]) -> None:
     """Draw the choice of a head, the tree, and the download."""
     n_layers, n_heads = trace.cross.shape[:2]
-    chosen = chosen_node(reading)
+    chosen, picture = chosen_node(reading), st.container()
     with st.container(horizontal=True, vertical_alignment="center"):
         cell = layer_and_head("parsing", "cross", n_layers, n_heads, width=190)
         st.space("stretch")
@@ -39,7 +39,8 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
             key="parse_away", name="parse",
         )  # fmt: skip
     tree = drawing(trace, reading, words, cell).component(chosen)
-    show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
+    with picture:
+        show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
     st.caption(
         "The number over a phrase says how many phrases this certain are right, measured with "
         "parsing-gum on GUM's trees; no number means 90% or more. A dashed line marks a phrase "

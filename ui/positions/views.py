@@ -154,7 +154,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         "tell neighbours apart; slow hands tell early from late. Choose a position and an offset: "
         "each turned hand must meet its ring, which comes from the formula.",
     )
-    inputs = place.columns(2)
+    picture, inputs = place.container(), place.columns(2)
     pos = inputs[0].number_input(
         "Position pos", 0, 100_000, help="A token's position; the first token has 0.",
         **bound(PositionsChoice.pos),
@@ -169,7 +169,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     hands = result.before[pairs], result.after[pairs], result.expected[pairs]
     draw_chart(
         drawn(plots.clocks, *hands, names, current_theme()),
-        f"Pairs of PE({pos}) as clock hands; turned by {k}, they end at PE({pos + k}).", place,
+        f"Pairs of PE({pos}) as clock hands; turned by {k}, they end at PE({pos + k}).", picture,
     )  # fmt: skip
     rows: dict[str, list[Any]] = {
         "pair i": pairs,
@@ -266,8 +266,8 @@ def draw_distances(view: View, model: Translator) -> None:
         f"In **{plain(view.title)}**, the vectors contain no position. Each head adds a bias to "
         "its scores, which depends on the distance of the key, before (left) or after (right) the "
         "query; far distances share a bias. All layers of a stack use the same biases, which "
-        "started at 0 (as in T5, Raffel et al. 2020). **The head prefers distances in warm "
-        "colours** and avoids the blue ones.",
+        "started at 0 (as in T5, Raffel et al. 2020). Orange raises the score of a "
+        "distance, blue lowers it.",
     )
     side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
     arrays = exhibits.relative_positions(model, side, reach=_REACH).arrays

@@ -24,7 +24,7 @@ from transformer.types import Floats
 from ui.core.doubts import headline
 
 if TYPE_CHECKING:
-    from ui.translate.breaking import Broken
+    from ui.tours.breaking import Broken
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6

@@ -56,12 +56,13 @@ def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
 
 def draw_layers(view: View, trace: Trace) -> None:
     """Draw predictions after every decoder layer, and translations from every encoder layer."""
-    st.markdown(
-        "What would the decoder predict if it ended after each layer? The stronger the colour, the "
-        "more probable the token. **Bold** is the token predicted in the end; in other cells the "
-        "small number is that token's rank."
-    )
+    with st.container(key="after_lead"):
+        st.markdown("What would the decoder predict if it ended after each layer?")
     show(computed(view, LAYERS), key="layers")
+    st.caption(
+        "The stronger the colour, the more probable the token. **Bold** is the token predicted in "
+        "the end; in other cells the small number is that token's rank."
+    )
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
     st.markdown(
@@ -94,24 +95,15 @@ def _marked(one: Translation, last: Translation) -> str:
 def draw_why(view: View, trace: Trace) -> None:
     """Draw two candidates of a step, and each part's share in their difference."""
     pair = pair_now(view, trace)
-    _draw_candidates(view, trace, pair)
     difference, shares = computed(view, apart(pair))
     one, other = (code(_spelled(view, trace, pair.step, token)) for token in pair[1:])
     times = math.exp(min(abs(difference), 50.0))
     first, second = (one, other) if difference >= 0 else (other, one)
-    st.markdown(linked(
-        f"The logit of {first} is **{abs(difference):.2f}** above that of {second}, so it is "
-        f"{times:,.{0 if times >= 10 else 1}f} times as probable. Bars to the right speak for "
-        f"{one}, bars to the left for {other}; their sum is the difference.",
-        "logit",
-    ))  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.toggle(f"All {len(shares)} parts", **bound(TranslateChoice.all_parts))
-        st.space("stretch")
-        download_button(
-            partial(figure_for, view, why_not, **pair._asdict()), key="why",
-            name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
-        )  # fmt: skip
+    with st.container(key="after_lead"):
+        st.markdown(linked(
+            f"The logit of {first} is **{abs(difference):.2f}** above that of {second}, so it is "
+            f"{times:,.{0 if times >= 10 else 1}f} times as probable.", "logit",
+        ))  # fmt: skip
     all_parts = url_state.get(TranslateChoice.all_parts)
     rows = shares if all_parts else shares[:SHOWN]
     if rest := shares[len(rows) :]:
@@ -122,15 +114,23 @@ def draw_why(view: View, trace: Trace) -> None:
         on_select="rerun", selection_mode=BAR, key=f"why_{view.request.name}_{pair}_{all_parts}",
         alt=f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
     )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _draw_candidates(view, trace, pair)
+        st.toggle(f"All {len(shares)} parts", **bound(TranslateChoice.all_parts))
+        download_button(
+            partial(figure_for, view, why_not, **pair._asdict()), key="why",
+            name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
+        )  # fmt: skip
     picked = event["selection"].get(BAR)
     if picked and picked[0].get("head"):
         _open(picked[0], pair.step)
         st.rerun()
     st.caption(linked(
-        "The bars keep each LayerNorm's scale at its value in this sentence, so that the output of "
-        "a part simply adds to the logits. This approximates its effect. The diamonds measure it: "
-        f"each of the {MEASURED} largest parts is taken out, everything after it is computed "
-        "again, and the diamond shows how much of the difference is lost.",
+        f"Orange bars raise the probability of {one} against {other}, blue bars lower it; their "
+        "sum is the difference. The bars keep each LayerNorm's scale at its value in this sentence, so that "
+        "the output of a part simply adds to the logits. This approximates its effect. The "
+        f"diamonds measure it: each of the {MEASURED} largest parts is taken out, everything after "
+        "it is computed again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",
     ))  # fmt: skip
     with st.container(horizontal=True, gap="small"):
@@ -164,15 +164,13 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
             one, other = pair.other, pair.one
         url_state.put(WHY, (one, other))
 
-    boxes = st.columns(3, vertical_alignment="bottom")
-    with boxes[0]:
-        numbered("why", STEP, "Step", steps, pair.step)
-    for box, key, label, token in (
-        (boxes[1], "why_one", "Why", pair.one), (boxes[2], "why_other", "and not", pair.other),
+    numbered("why", STEP, "Step", steps, pair.step)
+    for key, label, token in (
+        ("why_one", "Why", pair.one), ("why_other", "and not", pair.other),
     ):  # fmt: skip
         fill(key, token)
-        box.selectbox(label, options, format_func=name, key=key, on_change=take,
-                      args=(key == "why_one",))  # fmt: skip
+        st.selectbox(label, options, format_func=name, key=key, on_change=take,
+                     args=(key == "why_one",))  # fmt: skip
 
 
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:

@@ -70,20 +70,24 @@ class Tab:
 
 def grid_sheet(
     maps: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], *, label: str,
-    how: How = "mean", dimmed_keys: Sequence[int] = (),
+    how: How = "mean", dimmed_keys: Sequence[int] = (), wide: Floats | None = None,
+    noun: str = "",
 ) -> Sheet:  # fmt: skip
     """Return the sheet of maps [L, H, queries, keys].
 
     Args:
+        wide: [L + 1, H + 1, queries, keys], if layers and heads together are not their means.
+        noun: name of a number in the maps, "" for attention weights.
         label: grid name for screen readers.
         how: how the last row and column combine layers and heads.
         dimmed_keys: columns to cover in grey.
 
     Sides above `MAX_SIDE` are shrunk to the largest weight per block.
     """
-    wide = widen(maps, how)
+    wide = widen(maps, how) if wide is None else wide
+    spread = how == "mean" and np.allclose(wide.sum(-1), 1, atol=1e-3)
     bands = [shrink(to_weight_bytes(band), dimmed_keys) for band in wide]
-    noted = {"notes": notes(wide, dimmed_keys, spread=how == "mean"), **attention_look()}
+    noted = {"notes": notes(wide, dimmed_keys, spread=spread), **attention_look(noun=noun)}
     return make_sheet(
         np.stack([band for band, _ in bands]), bands[0][1], query_tokens, key_tokens, how,
         {"label": label, **noted},

@@ -350,7 +350,7 @@ function summary(header, row, column) {
   const rest = spread ? `; rows spread over ${spread.toFixed(1)} keys on average` : "";
   const dimmed = header.dimmed.length ? `; ${Math.round(100 * hidden)}% of it dimmed` : "";
   const name = header.names[row][column];
-  return `${name}: the largest weight is ${weight.toFixed(2)}, from ${from} to ${to}${rest}${dimmed}.`;
+  return `${name}: the largest ${header.noun || "weight"} is ${weight.toFixed(2)}, from ${from} to ${to}${rest}${dimmed}.`;
 }
 
 function heading(role, name, short, isMean) {

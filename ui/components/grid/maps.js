@@ -2,7 +2,7 @@
 //
 // Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
 // so that a single bright cell never disappears; smaller ones grow without blur.
-import { drawScale, mapImage, themeOf, weightLevel, wordsOf } from "../shared/index.js";
+import { classHeight, drawScale, mapImage, themeOf, weightLevel, wordsOf } from "../shared/index.js";
 
 // Some browsers leave larger canvases empty.
 const MOST_PIXELS = 16e6;
@@ -55,7 +55,8 @@ export function drawAll(root, pane) {
   const theme = themeOf(root);
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
-  const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
+  const room = classHeight(table, 6) / cells.length; // and for the names of the columns
+  const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.6 * width, room)));
   table.style.setProperty("--map-height", `${height}px`);
   table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));
   const frame = table.getBoundingClientRect();
@@ -95,7 +96,7 @@ export function drawAll(root, pane) {
     }),
   );
   canvas.dataset.drawn = drawn;
-  drawScale(pane.scale, scale, sheet.reading[theme]);
+  drawScale(pane.scale, scale, sheet.reading[theme], sheet.noun);
 }
 
 // The places of the maps on the canvas in device pixels: [left, width] of each column and [top, height]

@@ -3,7 +3,7 @@
 // The body holds weights as float32, row by row: rows are queries, columns are keys. If labels are
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
-import { buildMatrix, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
+import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
   floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
@@ -63,7 +63,8 @@ function makeLabel(map, choice, axis, token, at) {
 
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
-  const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
+  const noun = map.noun || (map.limit ? "value" : "weight");
+  const hint = `${pointAt} a cell to read its exact ${noun}`;
   const ask = map.asks ? `; ${click} it: which heads do this?` : "";
   map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
   const parts = Object.assign(buildMatrix(), {
@@ -119,7 +120,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const fitting = (width - left - overhang) / map.keys;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
-  const tallest = Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const tallest = classHeight(root, 4.2) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
@@ -159,7 +160,7 @@ function paint(root, map, parts) {
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
-  drawScale(parts.scale, words, map.reading[theme]);
+  drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   pen.font = `${Math.round(side * 0.33)}px ${font}`;
   pen.textAlign = "center";

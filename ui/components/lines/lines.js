@@ -1,7 +1,7 @@
 // Attention as lines between tokens, one colour per head. The choice is {heads, pin}.
 //
 // The canvas covers only the visible tokens and stays in place while they scroll.
-import { fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
+import { classHeight, fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
   syncChoice, themeOf, touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
@@ -122,7 +122,7 @@ function layOut(root, lines, parts, view) {
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
-  const most = lines.max_height + Math.max(0, window.innerHeight - 720); // made for 720 px
+  const most = classHeight(parts.scroll, 2.5) || lines.max_height + Math.max(0, window.innerHeight - 720); // made for 720 px
   view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, most / rows)));
   [view.left, view.right] = [left, width - right];
   view.height = rows * view.row <= 1.15 * most ? rows * view.row : most; // no scrolling for a row

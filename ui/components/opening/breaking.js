@@ -1,23 +1,35 @@
 // Taking heads out: all heads stand there as buttons, and the translation changes with each choice.
 import { make } from "../shared/index.js";
 
+const same = (one, other) => one && other && one.every((part, i) => part === other[i]);
+
 export const breakPart = {
-  /** Ask for the translation without a head; without `head`, for one that decides. */
-  take(button, head = {}) {
+  /** Show the translation without a head, or without one that decides; a new one is asked for. */
+  take(button, head = null) {
+    this.taken = { head };
+    if (this.tellTaken()) return;
     button.setAttribute("aria-busy", "true");
-    this.report("take", { scene: this.at, ...head });
+    this.report("take", { scene: this.at, head });
   },
 
-  /** Show the last trial of this scene, and after a guess all heads. */
-  tell() {
+  /** Show the trial of the head that was taken, if it is known. */
+  tellTaken() {
+    const trial = this.taken && this.scene.breaks.trials.find(
+      ({ head, hit }) => (this.taken.head ? same(head, this.taken.head) : hit));
+    if (!trial) return false;
+    this.taken = null;
+    this.tell(trial);
+    return true;
+  },
+
+  /** Show a trial, or ask for one; while the visitor guesses, all heads. */
+  tell(trial = null) {
     const { breaks } = this.scene;
-    const fresh = this.guessing && breaks.trials.length === this.before; // nothing guessed yet
-    const trial = fresh ? null : breaks.trials.at(-1);
     const asked = `Which head does “${breaks.word}” depend on? Take one out.`;
     const reply = make("h2", "", trial ? trial.heading : asked, { tabindex: -1 });
-    const outcome = make("p", "verdict", trial ? trial.verdict : "Each row is a layer, each cell a head.");
-    const grids = this.guessing ? this.heads(breaks) : [];
-    this.below.replaceChildren(reply, outcome, grids, make("div", "choices", this.ways(trial)));
+    const outcome = make("p", "verdict", trial ? trial.verdict : "Rows are layers, columns are heads.");
+    const grids = this.guessing ? [this.heads(breaks, trial?.head), this.legend(breaks)] : [];
+    this.below.replaceChildren(reply, outcome, ...grids, make("div", "choices", this.ways(trial)));
     this.root.classList.toggle("guessing", this.guessing);
     this.shine(null, [], 0); // the light goes out
     if (trial) this.rewrite(trial.text);
@@ -45,8 +57,7 @@ export const breakPart = {
     const next = guesses.find((at) => !scenes[at].breaks.trials.some(({ hit }) => hit));
     const guess = (at) => {
       this.guessing = true;
-      this.before = scenes[at].breaks.trials.length;
-      this.at = at;
+      this.turn(at);
       this.tell();
     };
     const ways = [];
@@ -59,29 +70,34 @@ export const breakPart = {
       ways.push(make("button", "main", { onclick: () => guess(next) }, label));
     }
     if (solved) {
-      const onclick = ({ currentTarget }) => {
-        currentTarget.setAttribute("aria-busy", "true");
-        this.report("needs", this.at);
-      };
       const last = next === undefined ? "main" : "answer";
-      ways.push(make("button", last, { onclick }, "See what every head does"));
+      ways.push(this.way("See what every head does", "removals", last));
+      ways.push(this.way("See it in the whole model", "floor"));
     }
     return [...ways, this.onward()];
   },
 
-  /** All heads by kind, a row for each layer; arrow keys move within a kind. */
-  heads({ kinds, lit, trials }) {
-    const last = trials.at(-1)?.head;
-    const same = (one, other) => one && one.every((part, i) => part === other[i]);
+  /** The cells' looks in words. */
+  legend({ word }) {
+    const looks = { lit: "had the light", tried: `taken out: “${word}” stays`, hit: `taken out: “${word}” is lost` };
+    return make("p", "detail", Object.entries(looks).map(
+      ([look, words]) => make("span", "look", make("span", `head ${look}`), words)));
+  },
+
+  /** All heads by kind, a row for each numbered layer; arrow keys move within a kind. */
+  heads({ kinds, lit, trials }, last) {
+    const number = (n) => make("span", "number", { "aria-hidden": true }, `${n || ""}`);
     return make("div", "kinds", kinds.map(([kind, name, [layers, heads]]) => {
       const cells = [];
+      const rows = Array.from({ length: heads + 1 }, (_, n) => number(n));
       for (let layer = 0; layer < layers; layer++) {
+        rows.push(number(layer + 1));
         for (let head = 0; head < heads; head++) {
           const at = [kind, layer, head];
           const trial = trials.find((each) => same(each.head, at));
           const label = `${name}, layer ${layer + 1}, head ${head + 1}`;
           const found = !trial ? "" : trial.hit ? " hit" : " tried";
-          const onclick = ({ currentTarget }) => this.take(currentTarget, { kind, layer, head });
+          const onclick = ({ currentTarget }) => this.take(currentTarget, at);
           const tabindex = cells.length ? -1 : 0;
           const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick, tabindex });
           const state = same(lit, at) ? ", had the light" : "";
@@ -89,6 +105,7 @@ export const breakPart = {
           cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
           if (same(last, at)) cell.dataset.last = "";
           cells.push(cell);
+          rows.push(cell);
         }
       }
       const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
@@ -100,7 +117,7 @@ export const breakPart = {
         for (const cell of cells) cell.tabIndex = cell === to ? 0 : -1;
         to.focus();
       };
-      const grid = make("div", "heads", cells, { role: "group", "aria-label": name, onkeydown });
+      const grid = make("div", "heads", rows, { role: "group", "aria-label": name, onkeydown });
       grid.style.setProperty("--heads", heads);
       return make("div", "kind", make("span", "name", name), grid);
     }));

@@ -24,6 +24,7 @@ class Opening {
     this.at = 0; // which scene
     this.guess = null;
     this.waiting = false;
+    this.taken = null; // the head whose trial is awaited, {} for one that decides
     this.guessing = false; // which head decides
     this.frame = null;
     this.light = { from: null, weights: [], strength: 0 };
@@ -33,7 +34,7 @@ class Opening {
       const typing = event.composedPath()[0].matches?.("input, textarea, select");
       if (event.key !== "Escape" || typing) return;
       event.preventDefault();
-      this.end();
+      this.leave();
     };
     document.addEventListener("keydown", this.onKey);
     // The page behind is laid out, and not seen. The frame's own styles may come later than it.
@@ -63,7 +64,7 @@ class Opening {
 
   build() {
     const { lead, source, target } = this.header;
-    const skip = make("button", "skip", { onclick: () => this.end() }, "Skip", make("kbd", "", "Esc"));
+    const skip = make("button", "skip", { onclick: () => this.leave() }, "Skip", make("kbd", "", "Esc"));
     this.canvas = make("canvas", "rays", { "aria-hidden": true });
     this.source = make("p", "sentence", { lang: source.code });
     this.target = make("p", "sentence", { lang: target.code });
@@ -101,7 +102,7 @@ class Opening {
     this.report = (name, value = true) => setTriggerValue(name, value);
     if (!header.covers) this.report("covers");
     else if (this.waiting) this.show(this.at);
-    else if (this.guess !== null && this.scene.breaks?.trials.length) this.tell();
+    else this.tellTaken();
   }
 
   /** Write the translation up to the pronoun, each token in the light that it was written from. */
@@ -156,7 +157,7 @@ class Opening {
   show(at) {
     const before = this.light.weights;
     this.waiting = false;
-    this.at = at;
+    this.turn(at);
     this.fill();
     const { pronoun, kind, light, step, tokens } = this.scene;
     for (const each of [this.words[pronoun], this.tokens[step]]) each.classList.add("asked");
@@ -190,11 +191,7 @@ class Opening {
     const reply = make("h2", "", heading || replies[this.guess]);
     const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
     const outcome = make("p", "verdict", runs);
-    const onclick = ({ currentTarget }) => {
-      currentTarget.setAttribute("aria-busy", "true");
-      this.report("explore", this.at);
-    };
-    const explore = make("button", "answer", { onclick }, "Explore this sentence");
+    const explore = this.way("Explore this sentence", "explore");
     const choices = make("div", "choices", this.removal(), this.onward(), explore);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
@@ -206,8 +203,7 @@ class Opening {
   removal() {
     const { lit } = this.scene.breaks ?? {};
     if (!lit || this.at === this.header.scenes.length - 1) return [];
-    const [kind, layer, head] = lit;
-    const onclick = ({ currentTarget }) => this.take(currentTarget, { kind, layer, head });
+    const onclick = ({ currentTarget }) => this.take(currentTarget, lit);
     return make("button", "main", { onclick }, "Take this head out");
   }
 
@@ -218,7 +214,7 @@ class Opening {
     const next = () => {
       const at = (this.at + 1) % scenes.length;
       if (!at || scenes[at].heading) return this.show(at);
-      this.at = at;
+      this.turn(at);
       this.guess = null;
       this.fill();
       this.guessing = false;
@@ -230,8 +226,23 @@ class Opening {
     return make("button", "answer swap", { onclick: next }, label);
   }
 
+  /** Turn to a scene; its sentence then stands in the sidebar, too. */
+  turn(at) {
+    if (at !== this.at) this.report("scene", at);
+    this.at = at;
+  }
+
+  /** A button that leaves for a page on this scene. */
+  way(label, to, look = "answer") {
+    const onclick = ({ currentTarget }) => {
+      currentTarget.setAttribute("aria-busy", "true");
+      this.report("leave", { scene: this.at, to });
+    };
+    return make("button", look, { onclick }, label);
+  }
+
   /** Give way to the page, which fades in. */
-  end() {
+  leave() {
     if (this.root.hidden) return;
     const focused = this.root.getRootNode().activeElement;
     cancelAnimationFrame(this.frame);
@@ -242,7 +253,7 @@ class Opening {
       const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
       player?.focus({ preventScroll: true });
     }
-    this.report("over");
+    this.report("leave", { scene: this.at, to: "" });
   }
 }
 

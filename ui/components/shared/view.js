@@ -91,6 +91,17 @@ export function tallness() {
   return Math.max(1, window.innerHeight / 720);
 }
 
+// Magnification of the page's type: 1, and more while presenting.
+export function enlarged(element) {
+  return Number(getComputedStyle(element).getPropertyValue("--hl-scale")) || 1;
+}
+
+// Height in px for a picture on a class's screen, with `foot` rem below it; 0 unless presenting.
+export function classHeight(element, foot) {
+  const scale = enlarged(element);
+  return scale > 1 ? window.innerHeight - pageTop(element) - 16 * scale * foot : 0;
+}
+
 // Calls `draw` now and when the size of `root`, the window height, the theme, the pixel ratio or fonts
 // change. Streamlit changes its CSS variables without calling the component; a probe's colour follows them
 // in a short transition whose end is an event. Replaces an earlier watch. Returns a function that stops.

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 from figures.labels import KIND_NAMES, percent
 from transformer.search.request import excluded
-from transformer.trace.records import Trace
-from transformer.trace.removals import Head, heads_of, with_edits, without_heads
+from transformer.trace.records import Needs, Trace
+from transformer.trace.removals import Head, with_edits
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from transformer.worker.job import UNKNOWN, report
 from ui.components.opening import Break, Runs, Trial
+from ui.core.view import View
+from ui.removals.views import NEEDS, ranked
+from ui.work.desk import computed
 from ui.work.results import Computation
 
 #: Heads that a search removes in turn, the most needed first.
@@ -63,28 +66,28 @@ def effect_of(head: Head, target: Target) -> Computation[Effect]:
     return Computation("effect", (head, target.step), make)
 
 
-def decisive_head(target: Target) -> Computation[Head | None]:
+def decisive_head(view: View, target: Target) -> Head | None:
     """Return the most needed head without which the target is lost, or None.
 
-    Only the `CANDIDATES` heads that the target needs most are tried.
+    The page Heads off then has its numbers: they rank the heads.
     """
+    return computed(view, decisive_of(computed(view, NEEDS), target))
+
+
+def decisive_of(needs: Needs, target: Target) -> Computation[Head | None]:
+    """Return the first of the `CANDIDATES` most needed heads without which the target is lost."""
+    ranking = ranked({kind: needs.of(rows, target.step) for kind, rows in needs.heads.items()})
+    heads = ranking[:CANDIDATES]
 
     def make(translator: Translator, trace: Trace) -> Head | None:
-        changes = without_heads(
-            translator.model, trace, excluded=excluded(translator.config), progress=report
-        )
-        heads = sorted(
-            heads_of(translator.config.head_shapes),
-            key=lambda head: float(changes[head.kind][head.layer, head.head, target.step]),
-        )
-        for head in heads[:CANDIDATES]:
+        for head in heads:
             report(*UNKNOWN)
             text = translator.edited(head.off).translate([trace.src_ids])[0].text
             if is_lost(target.word, trace.text, text):
                 return head
         return None
 
-    return Computation("decisive head", target, make)
+    return Computation("decisive head", (*heads, target), make)
 
 
 def is_lost(word: str, before: str, after: str) -> bool:
@@ -153,10 +156,10 @@ def _loss(before: str, after: str, word: str) -> str:
     return f"Without this head, “{word}” is gone."
 
 
-def head_in(report: Any, trace: Trace) -> Head | None:
+def head_in(place: Any, trace: Trace) -> Head | None:
     """Return the head that the browser reports, or None if the model has no such head."""
-    match report:
-        case {"kind": str(name), "layer": int(layer), "head": int(head)}:
+    match place:
+        case [str(name), int(layer), int(head)]:
             for kind in ATTENTION_KINDS:
                 n_layers, n_heads = trace.attention(kind).shape[:2]
                 if kind == name and 0 <= layer < n_layers and 0 <= head < n_heads:

@@ -7,23 +7,22 @@ import numpy as np
 import pytest
 
 from tests.factories import make_trace
-from tests.riddles import ANIMAL, aimed, scene
+from tests.riddles import ANIMAL, aimed, decisive, scene
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.translate.breaking import (
+from ui.tours.breaking import (
     LESSON,
     Effect,
     Target,
     break_of,
-    decisive_head,
     effect_of,
     head_in,
     is_lost,
     marked,
 )
-from ui.translate.opening import stage
+from ui.tours.opening import stage
 from ui.work.roots import checkpoints_root
 
 FRENCH = "parce qu'elle avait faim."
@@ -81,11 +80,11 @@ def test_a_trial_says_what_changed() -> None:
 def test_only_a_head_of_the_model_is_taken_out() -> None:
     trace = aimed(scene(), "cross", 0, 0, ANIMAL)
     n_layers, n_heads = trace.cross.shape[:2]
-    last = {"kind": "cross", "layer": n_layers - 1, "head": n_heads - 1}
+    last = ["cross", n_layers - 1, n_heads - 1]
     assert head_in(last, trace) == Head("cross", n_layers - 1, n_heads - 1)
     for wrong in (
-        {**last, "layer": n_layers}, {**last, "head": -1}, {**last, "kind": "self"},
-        {**last, "head": "0"}, {}, None, 3,
+        ["cross", n_layers, 0], ["cross", 0, -1], ["self", 0, 0], ["cross", 0, "0"], last[:2], {},
+        None, 3,
     ):  # fmt: skip
         assert head_in(wrong, trace) is None
 
@@ -101,7 +100,7 @@ def test_a_decisive_head_is_found_in_the_shipped_models(code: str) -> None:
     for one in staged:
         target = one.target(riddle)
         assert target and is_lost(target.word, one.trace.text, "")
-        head = decisive_head(target).make(translator, one.trace)
+        head = decisive(translator, one.trace, target)
         found.append(head)
         if head is None:
             continue

@@ -13,8 +13,8 @@ from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
 from ui.core.doubts import doubts, length_warning, uncertainty, unknown_pieces
 from ui.core.examples import Act, Example, Riddle, examples_for, languages_of_training
-from ui.translate.opening import scene as scene_of
-from ui.translate.opening import script, stage
+from ui.tours.opening import scene as scene_of
+from ui.tours.opening import script, stage
 from ui.translate.player import default_step
 
 KNOWN = "Others do better."

@@ -25,7 +25,7 @@ from ui.core.url_state import Param
 from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
 from ui.frame.steering import drop_steering
-from ui.translate.breaking import (
+from ui.tours.breaking import (
     LESSON,
     Broken,
     Target,
@@ -91,7 +91,7 @@ def draw_opening(view: View) -> bool:
     riddle, covers = riddle_of(view), bool(st.session_state[_COVERS])
     assert riddle is not None
     staged = stage(riddle, [
-        get_trace(replace(view, sentence=act.sentence, prefix=(), target=None))
+        get_trace(_there(view, act))
         for act in riddle.acts[: None if covers else 1]
     ])  # fmt: skip
     if not staged:
@@ -108,10 +108,9 @@ def draw_opening(view: View) -> bool:
         opening_component(words, scenes, covers=covers),
         key="opening_play",
         on_take_change=partial(_take, staged),
-        on_needs_change=partial(_open_needs, riddle, staged),
+        on_scene_change=partial(_follow, view, staged),
         on_covers_change=partial(_put, _COVERS, True),
-        on_over_change=partial(_put, _PLAYS, ""),
-        on_explore_change=partial(_explore, riddle, staged),
+        on_leave_change=partial(_leave, riddle, staged, [scene.breaks for scene in scenes]),
     )
     return not covers
 
@@ -164,39 +163,55 @@ class Staged(NamedTuple):
         return Target(riddle.negation, words.index(riddle.negation))
 
 
-def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
-    """Open the sentence on the page that shows its head."""
-    at = st.session_state["opening_play"].get("explore")
-    st.session_state[_PLAYS] = ""
-    if type(at) is not int or not 0 <= at < len(staged):
-        return
-    act, _, referent, look = staged[at]
-    page, link = "translate", {"sentence": act.sentence, "step": str(referent.step + 1)}
-    if look is not None:
-        link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
-        if look.kind == "encoder_self":  # the player shows the decoder's heads
-            word = referent.words[referent.pronoun][0]
-            page, link["pin"] = "attention", f"q{word + 1}"
-            link |= {"display": "heads", "units": "words"}
-    open_page(page, link)
-    light = f"This is where one head looks from {code(riddle.pronoun)}"
-    say_next(act.sentence, f"{light}. Next: try other heads, or find heads that do the same.")
+def _there(view: View, act: Act) -> View:
+    return replace(view, sentence=act.sentence, prefix=(), target=None)
 
 
-def _open_needs(riddle: Riddle, staged: Sequence[Staged]) -> None:
-    """Open Heads off at the word that the visitor has lost."""
-    at = st.session_state["opening_play"].get("needs")
+def _follow(view: View, staged: Sequence[Staged]) -> None:
+    """Show the scene's sentence in the sidebar, and its page behind the opening."""
+    at = st.session_state["opening_play"].get("scene")
+    if type(at) is int and 0 <= at < len(staged):
+        there = _there(view, staged[at].act)
+        st.session_state[_PLAYS] = there.request.name
+        url_state.put(SENTENCE, there.sentence)
+
+
+def _leave(riddle: Riddle, staged: Sequence[Staged], breaks: Sequence[Break | None]) -> None:
+    """Open a scene on the page that the visitor chose: where its head looks, or what it does."""
     st.session_state[_PLAYS] = ""
-    if type(at) is int and 0 <= at < len(staged) and (target := staged[at].target(riddle)):
-        open_page("removals", {"sentence": staged[at].act.sentence, "step": str(target.step + 1)})
-        say_next(staged[at].act.sentence, LESSON)
+    match st.session_state["opening_play"].get("leave"):
+        case {"scene": int(at), "to": ("explore" | "removals" | "floor") as to} if (
+            0 <= at < len(staged)
+        ):
+            sentence, referent = staged[at].act.sentence, staged[at].referent
+        case _:
+            return
+    target, look, step = staged[at].target(riddle), staged[at].look, referent.step
+    page, link, hint = "translate", {"sentence": sentence}, LESSON
+    if to == "explore":
+        light = f"This is where one head looks from {code(riddle.pronoun)}"
+        hint = f"{light}. Next: try other heads, or find heads that do the same."
+        if look is not None:
+            link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
+            if look.kind == "encoder_self":  # the player shows the decoder's heads
+                word = referent.words[referent.pronoun][0]
+                page, link["pin"] = "attention", f"q{word + 1}"
+                link |= {"display": "heads", "units": "words"}
+    elif target is not None:
+        page, step = to, target.step
+        trials = tried.trials if (tried := breaks[at]) else ()
+        for kind, layer, head in [trial.head for trial in trials if trial.hit]:
+            stack, _, block = kind.replace("cross", "decoder_cross").partition("_")
+            link["focus"] = f"{stack}.{layer + 1}.{block}.{head + 1}"
+    open_page(page, {**link, "step": str(step + 1)})
+    say_next(sentence, hint)
 
 
 def _take(staged: Sequence[Staged]) -> None:
     """Note the head that the visitor takes out of a scene."""
     match st.session_state["opening_play"].get("take"):
-        case {"scene": int(at), **rest} if 0 <= at < len(staged):
-            head = head_in(rest, staged[at].trace)
+        case {"scene": int(at), "head": place} if 0 <= at < len(staged):
+            head = head_in(place, staged[at].trace)
             st.session_state[_TRIALS] = [*st.session_state[_TRIALS], (at, head)]
 
 
@@ -216,10 +231,10 @@ def _tried(
         if target is None:
             breaks.append(None)
             continue
-        there = replace(view, sentence=one.act.sentence, prefix=(), target=None)
+        there = _there(view, one.act)
         decides = None
         if solved if last else not guesses:
-            decides = computed(there, decisive_head(target))
+            decides = decisive_head(there, target)
             guesses += [at] if decides else []
         heads = [head or decides for scene, head in trials if scene == at]
         effects = {head: computed(there, effect_of(head, target)) for head in heads if head}
@@ -232,12 +247,10 @@ def find_broken(view: View) -> Broken | None:
     """Return the riddle's first sentence with a word that some head decides, or None."""
     if (riddle := riddle_of(view)) is None:
         return None
-    views = {
-        act: replace(view, sentence=act.sentence, prefix=(), target=None) for act in riddle.acts
-    }
+    views = {act: _there(view, act) for act in riddle.acts}
     for one in stage(riddle, [*map(get_trace, views.values())]):
         there, target = views[one.act], one.target(riddle)
-        if target and (head := computed(there, decisive_head(target))):
+        if target and (head := decisive_head(there, target)):
             effects = {head: computed(there, effect_of(head, target))}
             (trial,) = break_of(one.trace, target, one.lit, effects).trials
             return Broken(one.trace, target, head, trial)

@@ -1,0 +1,134 @@
+"""The measure that every map on screen holds, as `ui.core.widgets.cells_control` chooses it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from figures.labels import decimal
+from transformer.attribution.cells import Place, measured, why_no_effect, why_weight_only
+from transformer.measures.heads import rank_correlation
+from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
+from ui.core import url_state
+from ui.core.glossary import CELL_TEXTS
+from ui.core.side import Side
+from ui.core.view import View
+from ui.core.widgets import CellChoice, cell_measure, weights_alone
+from ui.work.desk import computed, get_trace, get_tracer
+from ui.work.results import Computation
+
+_TOGETHER = (
+    " For all heads of a layer, what they take from a key is added first: it is not the mean of "
+    "the heads."
+)
+
+
+def _refused(view: View, trace: Trace, places: Sequence[Place]) -> str | None:
+    """Return why the chosen measure is not on screen, or None."""
+    if cell_measure() == "weight":
+        return None
+    reason = why_weight_only(get_tracer(view))
+    if reason is None and cell_measure() == "effect":
+        if not places:
+            return "An effect is measured for one map at a time; here, maps show weights."
+        reasons = (why_no_effect(kind, *trace.attention(kind).shape[2:]) for kind, *_ in places)
+        reason = next(filter(None, reasons), None)
+    return reason
+
+
+def measured_view(view: View, places: Sequence[Place] = ()) -> View:
+    """Return the view whose trace's maps hold the chosen measure.
+
+    Args: places: the maps on screen, for the effect; () if there are several.
+    """
+    return view if weights_alone() and not view.cells else _measured(view, places)
+
+
+def _measured(view: View, places: Sequence[Place]) -> View:
+    view = replace(view, cells=())
+    name, only = cell_measure(), url_state.get(CellChoice.words_only)
+    if name != "weight" and _refused(view, get_trace(view), places):
+        name = "weight"
+    if name == "weight" and not only:
+        return view
+    cells: tuple[tuple[str, Any], ...] = (("measure", name),)
+    cells += (("places", tuple(places)),) if name == "effect" else ()
+    return replace(view, cells=cells + ((("words_only", True),) if only else ()))
+
+
+def measured_side(side: Side, places: Sequence[Place] = ()) -> Side:
+    """Return a side with the chosen measure; see `measured_view`."""
+    view = measured_view(side.view, places)
+    return side if view is side.view else replace(side, view=view, trace=get_trace(view))
+
+
+def about_cells(view: View, trace: Trace, places: Sequence[Place]) -> str:
+    """Return sentences on what the cells of the map on screen show, with their checks.
+
+    Args: places: the map on screen, first; () if several maps of a kind are.
+    """
+    return "" if weights_alone() else _about(view, trace, places)
+
+
+def _about(view: View, trace: Trace, places: Sequence[Place]) -> str:
+    if (reason := _refused(view, trace, places)) is not None:
+        return reason
+    name, only = cell_measure(), url_state.get(CellChoice.words_only)
+    parts = []
+    if name != "weight" or only:
+        parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
+        cells = get_trace(measured_view(view, places)).cells
+        if name == "contribution" and cells is not None:
+            parts.append(
+                "Check: the parts of each block give back its output within "
+                f"{decimal(max(cells.gap, 1e-9))} an element."
+            )
+    if only:
+        parts.append(
+            "**Words only**: special tokens, tags and punctuation are left out"
+            + (", and rows are divided by what is left." if name != "effect" else ".")
+        )
+    if url_state.get(CellChoice.check) and places:
+        parts.append(_told(view, places[0]))
+    return " ".join(parts)
+
+
+def _told(view: View, place: Place) -> str:
+    """Return the rank correlations of measures with the effect, in words."""
+    trace, model = get_trace(view), get_tracer(view)
+    reason = why_weight_only(model) or why_no_effect(place[0], *trace.attention(place[0]).shape[2:])
+    if reason is not None:
+        return f"No check against the effect: {reason[:1].lower()}{reason[1:]}"
+    found = computed(view, agreements(place))
+    words = ", ".join(
+        f"{CELL_TEXTS[name]['label'].lower()} {value:.2f}" for name, value in found.items()
+        if not math.isnan(value)
+    )  # fmt: skip
+    if not words:
+        return "Check: every edge of this map has the same effect, so there is no order to tell."
+    return (
+        f"Check: of the order of effects in this map, the measures tell (rank correlation) {words}."
+    )
+
+
+def agreements(place: Place) -> Computation[dict[CellMeasure, float]]:
+    """Return the computation of each measure's rank correlation with the size of the effect."""
+    kind, *at = place
+
+    def make(model: Any, trace: Trace) -> dict[CellMeasure, float]:
+        def shown(name: CellMeasure) -> Any:
+            cells = measured(model, trace, name, places=(place,)).cells
+            assert cells is not None
+            return cells.wide[kind][tuple(-1 if index is None else index for index in at)]
+
+        sizes = np.abs(shown("effect"))
+        seen = np.ones(sizes.shape, bool)
+        if kind == "decoder_self":
+            seen = np.tril(seen)
+            seen[0] = False  # the first token sees only itself
+        names = CELL_MEASURES[:-1]
+        return {name: rank_correlation(shown(name)[seen], sizes[seen]) for name in names}
+
+    return Computation("agreements", place, make)
