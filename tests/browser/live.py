@@ -29,7 +29,9 @@ SETUP = """async (path) => {
         onmessage({ data: { ...question, turn } });
     });
     await new Promise((resolve) => {
-        window.headlightModel = (name, size, text) => ask({ text, size }).then(resolve);
+        window.headlightModel = (name, size, text) => ask({
+            bytes: Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)),
+        }).then(resolve);
         document.head.append(Object.assign(document.createElement("script"), { src: path }));
     });
 }"""
