@@ -81,7 +81,6 @@ class Worked:
     question: str = ""
     answer: str = ""  # folded
     edits: Sequence[str] = ()
-    beam: int | None = None  # default: the checkpoint's
 
     @property
     def name(self) -> str:
@@ -165,7 +164,7 @@ def page_of(
         live: the model that the box runs; None for a page without a box.
         near: names of the pages before and after it, or "".
     """
-    trace = model.trace(worked.sentence, beam_size=worked.beam)
+    trace = model.trace(worked.sentence)
     off = [[edit.kind, edit.layer, edit.index] for edit in parse_edits(worked.edits)
            if edit.verb == "off" and edit.layer is not None and edit.index is not None]  # fmt: skip
     layer, head = clearest_head(trace, "cross", (None, None))

@@ -69,6 +69,7 @@ function asked(question, moved = []) {
   const mine = turn;
   return new Promise((resolve) => {
     worker.waiting.set(mine, resolve);
+    worker.thread.onerror = () => resolve({ error: "This browser cannot run the model." });
     worker.thread.postMessage({ ...question, turn: mine }, moved);
   }).finally(() => worker.waiting.delete(mine));
 }
