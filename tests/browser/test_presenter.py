@@ -160,7 +160,7 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         page.locator(".grid .cell").nth(3).hover()
         page.locator(".grid .switch").nth(3).click()
     elif not at:
-        page.get_by_role("button", name="Take head").first.click()
+        page.get_by_role("button", name="Take it out").first.click()
     if not at.endswith("matrix"):
         expect(page.locator(".st-key-edits")).to_be_in_viewport()
         settled(page)
