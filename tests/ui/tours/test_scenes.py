@@ -10,7 +10,6 @@ from figures.paper import HALL, to_pages, to_png
 from tests.factories import make_trace
 from tests.ui.tours.test_guide import CONFIG
 from ui.tours.guide import LECTURES
-from ui.tours.lecture import Asked
 from ui.tours.scene_facts import sentences, spread
 from ui.tours.stops import Scene, UnfitError
 
@@ -64,10 +63,11 @@ def test_training_asks_when_the_last_sentence_was_first_written() -> None:
 
 def test_a_single_picture_is_the_answer() -> None:
     one, two = (sentences(("source", [word], ())) for word in "ab")
-    question = SCENES[0].question(scene())
-    assert [Asked(question, (two,)).picture(beat) for beat in (0, 1, 2)] == [None, two, two]
-    assert [Asked(question, (one, two)).picture(beat) for beat in (0, 1)] == [one, two]
-    assert Asked(question).picture(1) is None
+    question = SCENES[0].asked(None)
+    single, pair = (replace(question, pictures=pictures) for pictures in ((two,), (one, two)))
+    assert [single.picture(beat) for beat in (0, 1, 2)] == [None, two, two]
+    assert [pair.picture(beat) for beat in (0, 1)] == [one, two]
+    assert question.picture(1) is None
 
 
 def test_moments_include_the_first_and_the_last() -> None:
