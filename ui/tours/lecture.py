@@ -31,24 +31,6 @@ _AHEAD = "headlight_lecture_ahead"  # session key: True until the next picture i
 DRAWING = "Drawing: {step} of {most}"
 
 
-class Asked(NamedTuple):
-    """A scene's question and pictures."""
-
-    question: Question
-    pictures: tuple[Panel | Series, ...] = ()
-
-    @property
-    def beats(self) -> int:
-        """Presses until the answer is there."""
-        asks = bool(self.question.ask or self.question.because)
-        return max(len(self.pictures) - 1, int(asks))
-
-    def picture(self, beat: int) -> Panel | Series | None:
-        """Return the picture at a beat; a single one is the answer."""
-        at = min(beat, self.beats) + len(self.pictures) - 1 - self.beats
-        return self.pictures[at] if at >= 0 else None
-
-
 class Files(NamedTuple):
     """A lecture's pictures by scene, as PNG, and all scenes with notes as PDF."""
 
@@ -56,18 +38,17 @@ class Files(NamedTuple):
     pdf: bytes
 
 
-def asked_in(here: TourStop, view: View) -> Asked:
-    """Return a scene's question and pictures for a view.
+def asked_in(here: TourStop, view: View) -> Question:
+    """Return a scene's question about a view.
 
     Raises: `UnfitError` if the model lacks what the scene shows.
     """
     stop = here.stop
     if stop.facts is None:
-        return Asked(stop.asked(None))
+        return stop.asked(None)
     if view.kind != "checkpoint" or not view.checkpoint:
         raise UnfitError("This scene needs one of this project's encoder-decoder models.")
-    facts = stop.facts(guide.scene_of(view))
-    return Asked(stop.asked(facts), facts.pictures)
+    return stop.question(guide.scene_of(view))
 
 
 def draw_scene(here: TourStop, view: View) -> None:
@@ -88,7 +69,7 @@ def draw_scene(here: TourStop, view: View) -> None:
         foot.markdown(f"{plain(str(error))} :gray[Go on to the next scene.]")
         return
     st.session_state[guide.BEATS] = asked.beats
-    beat, question = min(url_state.get(GUESS) or 0, asked.beats), asked.question
+    beat = min(url_state.get(GUESS) or 0, asked.beats)
     if part := asked.picture(beat):
         drawn = picture_at(here, view, part, beat, HALL[current_theme()])
         picture.image(drawn, alt=f"{stop.title} {part.title}")
@@ -97,12 +78,12 @@ def draw_scene(here: TourStop, view: View) -> None:
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
     # Letters, so that a class can vote by hand or card.
-    options = [*map(plain, question.options)]
+    options = [*map(plain, asked.options)]
     answer = " \u2003 ".join(f"**{chr(65 + at)}** {option}" for at, option in enumerate(options))
     if beat == asked.beats:
-        right = options[question.answer : question.answer + 1]
-        answer = " ".join([*(f"**{option}.**" for option in right), question.because])
-    for text in filter(None, (question.ask, answer)):
+        right = options[asked.answer : asked.answer + 1]
+        answer = " ".join([*(f"**{option}.**" for option in right), asked.because])
+    for text in filter(None, (asked.ask, answer)):
         foot.markdown(text)
     with st.container(key="scene_ahead"):
         _look_ahead(here, view, asked, beat)
@@ -120,7 +101,7 @@ def picture_at(
 
 
 @st.fragment(run_every=0.5)
-def _look_ahead(here: TourStop, view: View, asked: Asked, beat: int) -> None:
+def _look_ahead(here: TourStop, view: View, asked: Question, beat: int) -> None:
     """Draw the next picture ahead of the clicker, after the run that drew this one."""
     if not st.session_state.pop(_AHEAD, False):
         return
@@ -186,11 +167,10 @@ def files_of(view: View, tour: Tour) -> Files:
         try:
             asked = asked_in(TourStop(tour, number), view)
         except UnfitError as error:
-            asked = Asked(Question("", (), 0, str(error)))
-        question, name = asked.question, file_stem(tour.title, number)
-        right = question.options[question.answer : question.answer + 1]
-        answer = unmarked(" ".join([*(f"{option}." for option in right), question.because]))
-        lines = {"Question": unmarked(question.ask), "Answer": answer, "Notes": unmarked(stop.text)}
+            asked = Question("", (), 0, str(error))
+        name, right = file_stem(tour.title, number), asked.options[asked.answer : asked.answer + 1]
+        answer = unmarked(" ".join([*(f"{option}." for option in right), asked.because]))
+        lines = {"Question": unmarked(asked.ask), "Answer": answer, "Notes": unmarked(stop.text)}
         facts, title = {key: text for key, text in lines.items() if text}, unmarked(stop.title)
         if asked.pictures:
             picture = asked.pictures[-1]

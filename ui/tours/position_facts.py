@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+
+from figures.exhibit import Panel, Series
 from figures.labels import decimal
 from transformer.trace import position_vectors
 from ui.tours.stops import Scene, StopFacts, fact, numbers
@@ -23,6 +26,14 @@ def _note(scene: Scene) -> dict[str, object]:
     return {"note": _NOTES.get(scene.config.positions, unlike and f"{unlike} ")}
 
 
+def _waves(width: int, n: int, *pairs: int) -> tuple[Series]:
+    """Return pairs of dimensions along n positions."""
+    table = position_vectors.encoding(n, width, "interleaved")
+    lines = {f"{wave}, dimension {2 * pair + at + 1}": table[:, 2 * pair + at]
+             for pair in pairs for at, wave in enumerate(("sin", "cos"))}  # fmt: skip
+    return (Series("Dimensions along the positions", np.arange(n), lines, "position"),)
+
+
 def _about(period: float) -> str:
     return f"about {period:,.0f}"
 
@@ -32,7 +43,8 @@ def fastest(scene: Scene) -> StopFacts:
     """The period of the fastest dimensions."""
     period = float(position_vectors.wavelengths(_width(scene))[0])
     options = numbers(period, [2, 12, 100, 10_000], _about)
-    return StopFacts(*options, {**_note(scene), "period": period})
+    waves = _waves(_width(scene), 20, 0)
+    return StopFacts(*options, {**_note(scene), "period": period}, pictures=waves)
 
 
 @fact
@@ -41,7 +53,8 @@ def slowest(scene: Scene) -> StopFacts:
     width = _width(scene)
     period = float(position_vectors.wavelengths(width)[-1])
     options = numbers(period, [period / 100, period / 10, 10 * period], _about)
-    return StopFacts(*options, {**_note(scene), "period": period, "pairs": width // 2})
+    values = {**_note(scene), "period": period, "pairs": width // 2}
+    return StopFacts(*options, values, pictures=_waves(width, 50, 0, width // 2 - 1))
 
 
 @fact
@@ -58,7 +71,11 @@ def distance(scene: Scene) -> StopFacts:
     gaps = [abs(product(i, j) - target) for i, j in pairs]
     i, j = pairs[gaps.index(min(gaps))]
     values = {**_note(scene), "target": target, "i": i, "j": j, "same": product(i, j), "gap": j - i}
-    return StopFacts(tuple(f"{i} and {j}" for i, j in pairs), gaps.index(min(gaps)), values)
+    table, names = position_vectors.encoding(50, width, "interleaved"), tuple(map(str, range(50)))
+    products = Panel("Dot products of positions", table @ table.T, names, names, "position",
+                     "position", scale="diverging")  # fmt: skip
+    options = tuple(f"{i} and {j}" for i, j in pairs)
+    return StopFacts(options, gaps.index(min(gaps)), values, pictures=(products,))
 
 
 @fact
@@ -67,7 +84,8 @@ def rotation(scene: Scene) -> StopFacts:
     shift = position_vectors.shift(5, 3, _width(scene), "interleaved")
     angle = math.degrees(float(shift.angles[0]))
     values = {**_note(scene), "angle": angle, "error": decimal(shift.largest_error)}
-    return StopFacts(*numbers(angle, [30, 90, 360], "{:.0f}°".format), values)
+    options = numbers(angle, [30, 90, 360], "{:.0f}°".format)
+    return StopFacts(*options, values, pictures=_waves(_width(scene), 20, 0))
 
 
 @fact
@@ -77,4 +95,5 @@ def beyond(scene: Scene) -> StopFacts:
     slow, pairs = int((position_vectors.wavelengths(width) > limit).sum()), width // 2
     options = numbers(slow, [0, pairs // 4, pairs, pairs // 2], "{:.0f}".format)
     values = {**_note(scene), "limit": limit, "pairs": pairs}
-    return StopFacts(*options, values, form="" if scene.trained else "unknown")
+    waves = _waves(width, limit, max(pairs - slow - 1, 0), pairs - 1)
+    return StopFacts(*options, values, form="" if scene.trained else "unknown", pictures=waves)

@@ -1,7 +1,11 @@
 """Facts of the tour "Take it apart", measured on the model."""
 
-import numpy as np
+from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from figures.exhibit import Series
 from figures.labels import KIND_NAMES, signed
 from transformer.edits.language import text_of
 from transformer.measures.heads import rank_correlation
@@ -10,9 +14,15 @@ from ui.removals.exhibits import looks
 from ui.removals.views import SMALL, ranked
 from ui.tours.stops import Scene, StopFacts, among, fact, names, numbers, quoted, stem
 
-_QUARTERS = (
+QUARTERS = (
     "less than a quarter", "a quarter to half", "half to three quarters", "more than that",
 )  # fmt: skip
+
+
+def _bars(title: str, names: Iterable[object], values: ArrayLike) -> tuple[Series]:
+    """Return changes of log-probability as a picture."""
+    lines = {"change": np.asarray(values, np.float32)}
+    return (Series(title, tuple(map(str, names)), lines, y_title="nats", mark="bar"),)
 
 
 @fact
@@ -21,22 +31,24 @@ def how_few(scene: Scene) -> StopFacts:
     changes = np.concatenate([change.sum(-1).ravel() for change in scene.needs().heads.values()])
     little = int((np.abs(changes) < SMALL).sum())
     values = {"source": quoted(scene.trace.source), "heads": len(changes), "little": little}
-    return StopFacts(_QUARTERS, min(3, 4 * little // len(changes)), {**values, "small": SMALL})
+    return StopFacts(
+        QUARTERS, min(3, 4 * little // len(changes)), {**values, "small": SMALL},
+        pictures=_bars("Change without each head", range(1, len(changes) + 1), np.sort(changes)),
+    )  # fmt: skip
 
 
 @fact
 def look_and_need(scene: Scene) -> StopFacts:
     """Rank correlation of the heads' sharpness and importance."""
     heads, sharp = scene.needs().heads, looks(scene.trace, None)
-    correlation = rank_correlation(
-        np.concatenate([sharpness.ravel() for sharpness in sharp.values()]),
-        -np.concatenate([heads[kind].sum(-1).ravel() for kind in sharp]),
-    )
+    look = np.concatenate([sharpness.ravel() for sharpness in sharp.values()])
+    need = -np.concatenate([heads[kind].sum(-1).ravel() for kind in sharp])
+    correlation = rank_correlation(look, need)
     options = ("below 0", "0 to 0.3", "0.3 to 0.6", "above 0.6")
     answer = sum(correlation >= limit for limit in (0, 0.3, 0.6))
-    return StopFacts(
-        options, answer, {"correlation": signed(0.0 if np.isnan(correlation) else correlation)}
-    )
+    dots = Series("Every head", look, {"needed": need}, "largest weight, mean", "nats", "point")
+    values = {"correlation": signed(0.0 if np.isnan(correlation) else correlation)}
+    return StopFacts(options, answer, values, pictures=(dots,))
 
 
 @fact
@@ -46,7 +58,12 @@ def which_kind(scene: Scene) -> StopFacts:
     head = ranked(heads)[0]
     change = signed(float(heads[head.kind][head.layer, head.head]))
     values = {"place": head.off.place, "change": change}
-    return StopFacts(tuple(KIND_NAMES.values()), list(KIND_NAMES).index(head.kind), values)
+    most = np.array([heads[kind].min() if heads[kind].size else 0 for kind in KIND_NAMES])
+    kinds = tuple(KIND_NAMES.values())
+    return StopFacts(
+        kinds, list(KIND_NAMES).index(head.kind), values,
+        pictures=_bars("Change without the most needed head of each kind", kinds, most),
+    )  # fmt: skip
 
 
 @fact
@@ -59,7 +76,8 @@ def which_word_is_needed(scene: Scene) -> StopFacts:
         "source": quoted(trace.source), "top": quoted(stem(trace.src_tokens[order[0]])),
         "change": signed(float(changes[order[0]])),
     }  # fmt: skip
-    return StopFacts(options, answer, values)
+    bars = _bars("Change with one token hidden", names(trace.src_tokens), changes)
+    return StopFacts(options, answer, values, pictures=bars)
 
 
 @fact
@@ -76,21 +94,5 @@ def all_at_once(scene: Scene) -> StopFacts:
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},
         {"edit": edits}, "" if out is little else "half",
+        _bars("Change without the heads", ("in sum, each alone", "together"), [total, both]),
     )  # fmt: skip
-
-
-@fact
-def in_no_order(scene: Scene) -> StopFacts:
-    """The share of a translation that keeps its place without positions."""
-    _, text = scene.without("no positions")
-    before, after = (
-        line.split() if " " in scene.trace.text else list(line) for line in (scene.trace.text, text)
-    )
-    same = sum(a == b for a, b in zip(before, after, strict=False))
-    values = {
-        "before": quoted(scene.trace.text), "text": quoted(text), "same": same, "n": len(before),
-        "what": "words" if " " in scene.trace.text else "signs",
-    }  # fmt: skip
-    return StopFacts(
-        _QUARTERS, min(3, 4 * same // max(1, len(before))), values, {"edit": "no positions"}
-    )

@@ -13,7 +13,7 @@ from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.types import Floats
 from ui.core.doubts import headline
-from ui.tours.removal_facts import in_no_order
+from ui.tours.removal_facts import QUARTERS
 from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
 from ui.tours.trace_facts import (
     clear_step,
@@ -132,24 +132,39 @@ def scene_masks(scene: Scene) -> StopFacts:
 
 
 @fact
+def in_no_order(scene: Scene) -> StopFacts:
+    """The share of a translation that keeps its place without positions."""
+    _, text = scene.without("no positions")
+    before, after = (
+        line.split() if " " in scene.trace.text else list(line) for line in (scene.trace.text, text)
+    )
+    same = [at for at, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) == 1]
+    values = {
+        "before": quoted(scene.trace.text), "text": quoted(text), "same": len(same),
+        "n": len(before), "what": "words" if " " in scene.trace.text else "signs",
+    }  # fmt: skip
+    texts = (
+        _source(scene.trace), ("with positions", _words(scene.trace.text), ()),
+        ("without positions", _words(text), same),
+    )  # fmt: skip
+    title = "The translation with and without positions"
+    return StopFacts(
+        QUARTERS, min(3, 4 * len(same) // max(1, len(before))), values, {"edit": "no positions"},
+        pictures=(sentences(*texts, title=title, until=(2, 0)), sentences(*texts, title=title)),
+    )  # fmt: skip
+
+
+@fact
 def scene_order(scene: Scene) -> StopFacts:
     """Patterns of positions, and the translation without them."""
-    trace, (_, text) = scene.trace, scene.without("no positions")
+    tokens, facts = tuple(names(scene.trace.src_tokens)), in_no_order(scene)
     width = scene.config.d_model + scene.config.d_model % 2
-    table = position_vectors.encoding(len(trace.src_tokens), width, "interleaved")
-    shown = table[:, : min(_DIMENSIONS, width)]
-    before, after = _words(trace.text), _words(text)
-    same = [at for at, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) == 1]
-    texts = _source(trace), ("with positions", before, ()), ("without positions", after, same)
-    title = "The translation with and without positions"
-    return replace(in_no_order(scene), settings={}, pictures=(
-        Panel(
-            "Positions: a pattern of sines and cosines for each token", shown,
-            tuple(names(trace.src_tokens)), tuple(map(str, range(1, shown.shape[1] + 1))),
-            column_title="dimension", scale="diverging",
-        ),
-        sentences(*texts, title=title, until=(2, 0)), sentences(*texts, title=title),
-    ))  # fmt: skip
+    table = position_vectors.encoding(len(tokens), width, "interleaved")[:, :_DIMENSIONS]
+    pattern = Panel(
+        "Positions: a pattern of sines and cosines for each token", table, tokens,
+        tuple(map(str, range(1, table.shape[1] + 1))), column_title="dimension", scale="diverging",
+    )  # fmt: skip
+    return replace(facts, settings={}, pictures=(pattern, *facts.pictures))
 
 
 @fact
@@ -175,7 +190,7 @@ def scene_break(scene: Scene) -> StopFacts:
     trace, (word, step), head, trial = broken.trace, broken.target, broken.head, broken.trial
     tokens = trace.predicted_tokens[: trace.n_words]
     after, changed = list[str](), list[int]()
-    for strong, run in enumerate(trial.text):
+    for strong, run in enumerate(trial.text.split("**")):
         changed += range(len(after), len(after) + len(run.split())) if strong % 2 else []
         after += [f"▁{word}" for word in run.split()]
     row = trace.cross.mean(axis=(0, 1))[step]

@@ -27,8 +27,7 @@ def sheet(tour: Tour, scene: Scene, address: str) -> str:
         right = escape(asked.options[asked.answer])
         link = escape(f"{address}&stop={number}")
         settings = {**stop.settings, **(facts.settings if facts else {})}
-        pictures = facts.pictures[-1:] if facts else ()
-        picture = pictures[0] if pictures else map_of(settings, scene.trace)
+        picture = asked.picture(asked.beats) or map_of(settings, scene.trace)
         shown = "" if picture is None else _image(picture)
         lists[0] += f"<li>{escape(unmarked(asked.ask))}<p>{boxes}</li>"
         lists[1] += (

@@ -103,6 +103,17 @@ class Question:
     options: tuple[str, ...]
     answer: int
     because: str
+    pictures: tuple[Panel | Series, ...] = ()  # one for each beat; the last has the answer
+
+    @property
+    def beats(self) -> int:
+        """Presses until the answer is there."""
+        return max(len(self.pictures) - 1, int(bool(self.ask or self.because)))
+
+    def picture(self, beat: int) -> Panel | Series | None:
+        """Return the picture at a beat; a single one is the answer."""
+        at = min(beat, self.beats) + len(self.pictures) - 1 - self.beats
+        return self.pictures[at] if at >= 0 else None
 
     def __post_init__(self) -> None:
         if not self.options:
@@ -127,9 +138,7 @@ class StopFacts:
     #: page settings that depend on the trace: a step, a layer, a head
     settings: Settings = field(default_factory=dict)
     form: str = ""  # the form of the stop's texts; "" is the usual one
-    pictures: tuple[
-        Panel | Series, ...
-    ] = ()  # of a scene, one for each beat; the last has the answer
+    pictures: tuple[Panel | Series, ...] = ()  # as in `Question`
 
 
 Facts = Callable[[Scene], StopFacts]
@@ -177,7 +186,9 @@ class Stop:
             for name in ("ask", "because")
             for own in (self.texts.get(f"{name}_{facts.form}", self.texts[name]),)
         )
-        return Question(one_stop(ask), facts.options, facts.answer, one_stop(because))
+        return Question(
+            one_stop(ask), facts.options, facts.answer, one_stop(because), facts.pictures
+        )
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from figures.exhibit import Exhibit, Lines, Panel, Series
 from figures.paper import HALL, to_pages, to_png
 from tests.factories import make_trace
 from tests.ui.tours.test_guide import CONFIG
+from transformer.trace.removals import Head
+from ui.components.opening import Trial
 from ui.tours.guide import LECTURES
-from ui.tours.lecture import Asked
 from ui.tours.scene_facts import sentences, spread
-from ui.tours.stops import Scene, UnfitError
+from ui.tours.stops import Broken, Scene, Target, UnfitError
 
 SCENES = LECTURES["attention"].stops
 
@@ -32,6 +33,16 @@ def test_what_a_scene_lacks_is_said() -> None:
         assert facts is not None
         with pytest.raises(UnfitError):
             facts(replace(scene(), moments=dict))
+
+
+def test_the_new_words_of_a_broken_translation_are_marked() -> None:
+    trial = Trial(("cross", 0, 0), "Gone.", "", "a **new word** stays", hit=True)
+    broken = Broken(scene().trace, Target("a", 1), Head("cross", 0, 0), trial)
+    facts = SCENES[6].facts
+    assert facts is not None
+    last = facts(replace(scene(), broken=lambda: broken)).pictures[-1]
+    assert isinstance(last, Lines) and last.lines[2][1] == ("▁a", "▁new", "▁word", "▁stays")
+    assert {token for line, token in last.marked if line == 2} == {1, 2}
 
 
 def test_pictures_hold_the_answer_only_at_the_end() -> None:
@@ -64,10 +75,11 @@ def test_training_asks_when_the_last_sentence_was_first_written() -> None:
 
 def test_a_single_picture_is_the_answer() -> None:
     one, two = (sentences(("source", [word], ())) for word in "ab")
-    question = SCENES[0].question(scene())
-    assert [Asked(question, (two,)).picture(beat) for beat in (0, 1, 2)] == [None, two, two]
-    assert [Asked(question, (one, two)).picture(beat) for beat in (0, 1)] == [one, two]
-    assert Asked(question).picture(1) is None
+    question = SCENES[0].asked(None)
+    single, pair = (replace(question, pictures=pictures) for pictures in ((two,), (one, two)))
+    assert [single.picture(beat) for beat in (0, 1, 2)] == [None, two, two]
+    assert [pair.picture(beat) for beat in (0, 1)] == [one, two]
+    assert question.picture(1) is None
 
 
 def test_moments_include_the_first_and_the_last() -> None:
