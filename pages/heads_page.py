@@ -2,18 +2,19 @@
 
 import streamlit as st
 
+from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.heads import views
 from ui.heads.choice import HeadsChoice, head_of
 from ui.heads.setup import chosen_study, draw_choice, draw_own, draw_setup
-from ui.work.desk import fragment, get_tracer
+from ui.work.desk import fragment, get_trace
 from ui.work.studies import Opened
 
 
 @fragment
-def draw(view: View, opened: Opened) -> None:
+def draw(view: View, opened: Opened, trace: Trace) -> None:
     """In a fragment, draw the table, one head, and collapsed sections."""
     shows, measures = url_state.get(HeadsChoice.shows), opened.study.importance
     role, first = opened.study.role(shows), "removal" if "removal" in measures else ""
@@ -29,7 +30,7 @@ def draw(view: View, opened: Opened) -> None:
         views.offer(view, opened, tested)
     about = views.draw_table(opened, role, measure, head)
     with st.container(key="result_head"):
-        views.draw_head(view, opened, tested, head)
+        views.draw_head(view, opened, tested, head, trace)
     st.caption(about)
     views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):
@@ -43,8 +44,10 @@ def whole(view: View) -> None:
     if study is None:
         draw_setup(view)
     else:
-        get_tracer(view)  # outside the fragment, so its progress and messages replace the page
-        draw(view, study)
+        trace = get_trace(
+            view
+        )  # outside the fragment, so its progress and messages replace the page
+        draw(view, study, trace)
     draw_own()
 
 

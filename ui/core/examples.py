@@ -101,12 +101,10 @@ def _read(kind: str, table: Mapping[str, Any]) -> Examples:
     return Examples(kind, table["language"], table["task"], table["hint"], items, riddles)
 
 
-_KINDS = {
-    kind: _read(kind, table)
-    for kind, table in tomllib.loads(
-        Path(__file__).with_name("examples.toml").read_text("utf-8")
-    ).items()
-}
+_TABLES = tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
+#: What a model with a trait is for.
+_USES: dict[str, str] = _TABLES.pop("uses")
+_KINDS = {kind: _read(kind, table) for kind, table in _TABLES.items()}
 
 #: Languages at the end of a model name, as in everyday-de-en.
 _NAMED = re.compile(r"-([a-z]{2,3})-([a-z]{2,3})$")
@@ -203,18 +201,11 @@ def purpose_of(entry: Entry) -> str:
     codes = languages_of_training(entry.whole, entry.metrics)
     task = entry.stack.task if entry.stack else ""
     relative = entry.config is not None and entry.config.positions == "relative"
-    uses = {
-        "a first look: short strings, whose every weight can be followed.": examples.kind
-        == "letters",
-        "the next word: it continues a text, without a source.": task == "continue",
-        "gaps: it guesses a hidden word from both sides.": task == "fill",
-        "grammar: it writes the tree of a sentence.": codes[1] == TREE,
-        "a comparison: it translates with one stack, without an encoder.": task == "translate",
-        "positions: it learns distances in place of sine waves.": relative,
-        "photo captions: people, animals and what they do.": examples.kind.startswith("captions"),
-        f"everyday sentences from {name_of(codes[0])} into {name_of(codes[1])}.": all(codes),
-    }
-    return next((f"Use it for {use}" for use, fits in uses.items() if fits), "")
+    captions = examples.kind.partition(" ")[0] == "captions"
+    traits = (examples.kind, task, codes[1], "relative" * relative, "captions" * captions)
+    use = next((_USES[trait] for trait in traits if trait in _USES), "")
+    languages = f"everyday sentences from {name_of(codes[0])} into {name_of(codes[1])}"
+    return f"Use it for {use or languages}." if use or all(codes) else ""
 
 
 def group_of(entry: Entry) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.heads import Cell, against_rules, head_roles
-from figures.labels import code, count, percent, plain, shorten, signed
+from figures.labels import code, count, percent, plain, query_labels, reads, shorten, signed
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
@@ -22,6 +22,7 @@ from transformer.study.records import Finding, Role, Study
 from transformer.study.roles import MIN_PAIRS, words_of
 from transformer.study.statistics import agreement
 from transformer.study.where import Look, Of
+from transformer.trace.records import Trace
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats
 from ui.core import url_state
@@ -187,10 +188,15 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     return f"**{lead}.** The best is {findings[0].head.off.place}, {plain(in_words(findings[0]))}"
 
 
-def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
+def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) -> None:
     """Draw a head's score in a role beside simple rules, and example sentences."""
-    study = opened.study
+    study, maps = opened.study, trace.attention(head.kind)
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
+    if maps[head.layer :, head.head :].size:
+        weights = maps[head.layer, head.head]
+        query, key = divmod(int(weights.argmax()), weights.shape[1])
+        pair = query_labels(trace, head.kind)[query], trace.axis_tokens(head.kind)[1][key]
+        st.markdown(f"In your sentence, {plain(reads(*pair))}: **{weights.max():.0%}**.")
     finding = study.finding(role, head)
     if finding is None:
         st.markdown("This study has too few words to measure this role.")

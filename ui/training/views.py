@@ -243,35 +243,35 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
 def draw_form() -> None:
     """Draw the choices and the button that starts the run."""
     ToyChoice.show()
-    left, right = st.columns([3, 2])
+    left, right = st.columns([3, 2], gap="large")
+    task = TASKS[url_state.get(ToyChoice.task)]
     with left:
         st.pills(
             "Task", tuple(TASKS), format_func=lambda name: TASKS[name].title, required=True,
             wrap=True, **bound(ToyChoice.task),
         )  # fmt: skip
-        st.caption(TASKS[url_state.get(ToyChoice.task)].about)
-    with right:
-        st.selectbox(
-            "Second model", tuple(CHANGES), **bound(ToyChoice.change),
-            format_func=lambda name: "None" if name == "none" else CHANGES[name].capitalize(),
-            help="A second model, trained on the same batches with one thing changed.",
-        )  # fmt: skip
-    with st.expander("Model and settings", icon=":material/tune:"):
-        _draw_settings()
+        st.caption(f"{task.about} **What to look for:** {task.look}")
+        start = st.container()
+        with st.expander("Settings, and a second model beside it", icon=":material/tune:"):
+            st.selectbox(
+                "Second model", tuple(CHANGES), **bound(ToyChoice.change),
+                format_func=lambda name: "None" if name == "none" else CHANGES[name].capitalize(),
+                help="A second model, trained on the same batches with one thing changed.",
+            )  # fmt: skip
+            _draw_settings()
     try:
         settings = ToyChoice.read().models()
     except ConfigError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    (_draw_start if busy() is None else _draw_waiting)(settings)
-    task = TASKS[url_state.get(ToyChoice.task)]
+    with start:
+        (_draw_start if busy() is None else _draw_waiting)(settings)
     rng = random.Random(url_state.get(ToyChoice.seed))
     sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
-    st.container(key="toy_examples").markdown(
-        "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
+    right.container(key="toy_examples").markdown(
+        "**What it learns**\n\n| Source | Target |\n|:--|:--|\n"
         + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
-        + "\n\nThe model never trains on the first example; its attention maps are drawn every few "
-        f"updates. **What to look for:** {task.look}"
+        + "\n\nIt never trains on the first example, whose maps are drawn every few updates."
     )
     ended = jobs.JOBS.get(st.session_state.get(_LAST, ""))
     if ended is not None and ended.phase == "done":

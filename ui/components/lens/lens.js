@@ -82,9 +82,13 @@ function build(root, map, choice) {
     parts.margin, parts.columns, parts.canvas, parts.cursor);
   parts.scroller = make("div", "scroller", parts.plot);
   const spoken = spokenList("The map, row by row");
-  spoken.write(rowsInWords(map.query_tokens, map.key_tokens, (row, column) => (masked(map, [row, column])
+  const lines = rowsInWords(map.query_tokens, map.key_tokens, (row, column) => (masked(map, [row, column])
     ? null
-    : map.weights[row * map.keys + column]), map.limit ? (weight) => number(map, weight, 2) : undefined));
+    : map.weights[row * map.keys + column]), map.limit ? (weight) => number(map, weight, 2) : undefined);
+  spoken.write(lines);
+  parts.rows.forEach((label, row) => label.addEventListener("pointerenter", () => {
+    parts.readout.textContent = plain(`Read most in ${lines[row]}`);
+  }));
   root.replaceChildren(parts.scroller, parts.readout, parts.scale, spoken.element);
   return parts;
 }
