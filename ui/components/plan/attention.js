@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, make, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, hatch, make, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
@@ -21,15 +21,20 @@ function headRow({ view, kind, layer, query }, width) {
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
   const side = Math.max(46, Math.min(58, (width - 10 * count) / count));
+  const high = side * (focus.head === null ? 0.56 : 0.25); // less where a head's path needs the room
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
   const items = Array.from({ length: count }, (_, h) => {
     const canvas = make("canvas", "", { "aria-hidden": "true" });
     const map = data.at(`w.${kind}`, layer, h);
-    const pen = sharp(canvas, side, side * 0.56);
-    drawMap(pen, rows, columns, [0, 0, side, side * 0.56], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
+    const pen = sharp(canvas, side, high);
+    drawMap(pen, rows, columns, [0, 0, side, high], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
+    if (kind === "decoder_self" && !header.unmasked[layer]) {
+      const hidden = [...map.slice(0, rows)].map((_, i) => [((i + 1) / columns) * side, (i / rows) * high, side, high / rows]);
+      hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
+    }
     pen.strokeStyle = look.q;
-    pen.strokeRect(0.5, (place / rows) * side * 0.56 + 0.5, side - 1, Math.max(1, (side * 0.56) / rows - 1));
+    pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
     const button = make("button", "map", canvas, make("span", "hue", `${layer + 1}.${h + 1}`), {
@@ -78,7 +83,7 @@ function headTable({ view, kind, layer, query, keys }) {
 function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
-  const label = 74;
+  const label = 78;
   const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
   const m = seen.length;
   const column = (width - label - 4) / m;
