@@ -82,6 +82,9 @@ def test_numbers_are_those_of_the_trace(
                         for name in ("dots", "output"))  # fmt: skip
         np.testing.assert_allclose(dots, stages.dots, rtol=1e-3, atol=2e-3)
         np.testing.assert_allclose(output, stages.scaled.output, rtol=1e-3, atol=1e-3)
+        lengths = [np.linalg.norm(vector) for vector in (output, stages.scaled.contribution)]
+        after_w_o = page.locator(".stages tr[data-part=adds] td").inner_text()
+        assert after_w_o.startswith(f"length {lengths[0]:.2f} → {lengths[1]:.2f}")
         assert made["masked"] == (~seen).tolist()
         checked += 5 * len(seen)
         # The stream before and after the block, and what it adds.

@@ -33,8 +33,8 @@ from ui.components.packing import (
 )
 from ui.components.player import alternatives
 
-#: Pages that a part can open.
-TARGETS = ("attention", "head", "tokens", "positions", "translate")
+#: Pages that a part can open; the last two are views of Translate.
+TARGETS = ("attention", "head", "positions", "layers", "why")
 #: Bytes above which the message has the chosen tokens only, without queries, keys and values.
 MOST_BYTES = 4_000_000
 #: Next tokens for every step.
