@@ -1,12 +1,15 @@
 """Measures of edges: which one tells the effect of a cut, and the cost of each.
 
-    python benchmarks/measures.py predict checkpoints/everyday-en-de [--sentences N] [--json]
+    python benchmarks/measures.py predict checkpoints/everyday-en-de [--sentences N] [--out FILE]
+    python benchmarks/measures.py table FILE
     python benchmarks/measures.py cost [--json]
 
 `predict` translates typed sentences, cuts every edge of the decoder in one layer or in all, and
 prints the mean rank correlation (Spearman) of each measure with the size of the token's change in
-log-probability, over the edges of a sentence. Intervals hold with 95%, by a bootstrap over
-sentences. 15 minutes on one core for 200 sentences.
+log-probability, over the edges of a sentence, and its lead over the weight in the same sentences.
+Intervals hold with 95%, by a bootstrap over sentences. 2 to 15 minutes on one core for 200
+sentences; FILE keeps one checkpoint's rows beside others', after every tenth sentence. The app
+reads ui/frame/measures.json, and docs/measures.md holds what `table` prints of it.
 
 `cost` prints the seconds of each measure for 40 source and 40 target tokens in a random model of 6
 and 6 layers, 8 heads and d_model 512, on two threads, also as a multiple of one pass that records
@@ -27,6 +30,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
+from figures.labels import KIND_NAMES  # noqa: E402
 from transformer.attribution.edges import MEASURES, edges  # noqa: E402
 from transformer.attribution.effects import effects  # noqa: E402
 from transformer.attribution.mixing import mix  # noqa: E402
@@ -53,11 +57,19 @@ def main() -> None:
     one = commands.add_parser("predict")
     one.add_argument("checkpoint", type=Path)
     one.add_argument("--sentences", type=int, default=200)
+    one.add_argument("--out", type=Path)
+    commands.add_parser("table").add_argument("file", type=Path)
     other = commands.add_parser("cost")
     for command in (one, other):
         command.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    result = cost() if options.command == "cost" else predict(options.checkpoint, options.sentences)
+    if options.command == "table":
+        print(table(json.loads(options.file.read_text())))
+        return
+    result = (
+        cost() if options.command == "cost"
+        else predict(options.checkpoint, options.sentences, options.out)
+    )  # fmt: skip
     if options.json:
         print(json.dumps(result, indent=2))
         return
@@ -66,15 +78,18 @@ def main() -> None:
                         for value in row.values()))  # fmt: skip
 
 
-def predict(checkpoint: Path, count: int) -> dict[str, Any]:
-    """Correlate measures with effects on typed sentences."""
+def predict(checkpoint: Path, count: int, out: Path | None = None) -> dict[str, Any]:
+    """Correlate measures with effects on typed sentences.
+
+    Args: out: file that takes the result as JSON, after every tenth sentence and at the end.
+    """
     translator = Translator.load(checkpoint)
     data = read_metrics(checkpoint)[0].data
     sentences = [entry.source for entry in typed_sentences(data.src, data.tgt)][:count]
     never, n_layers = excluded(translator.config), translator.config.n_decoder_layers
     places: list[int | None] = [*range(n_layers), None]
     found: dict[tuple[str, str, str], list[float]] = {}
-    for trace in translator.traces(sentences):
+    for done, trace in enumerate(translator.traces(sentences), 1):
         measured = {name: edges(translator.model, trace, name) for name in MEASURES}
         for kind in KINDS:
             n, m = trace.attention(kind).shape[2:]
@@ -90,17 +105,58 @@ def predict(checkpoint: Path, count: int) -> dict[str, Any]:
                     place = "all" if layer is None else str(layer + 1)
                     correlation = rank_correlation(values[visible], sizes[visible])
                     found.setdefault((kind, place, name), []).append(correlation)
+        if out is not None and (done % 10 == 0 or done == len(sentences)):
+            write(out, summary(checkpoint.name, found))
+    return summary(checkpoint.name, found)
+
+
+def write(out: Path, result: dict[str, Any]) -> None:
+    """Store a checkpoint's rows in a file, one a line, rounded."""
+    stored = json.loads(out.read_text()) if out.exists() else {}
+    stored[result["checkpoint"]] = [
+        {name: round(value, 3) if isinstance(value, float) else value
+         for name, value in row.items()} for row in result["rows"]
+    ]  # fmt: skip
+    parts = (
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, rows)) + "\n]"
+        for name, rows in sorted(stored.items())
+    )
+    out.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def table(stored: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the rows of all checkpoints as a Markdown table."""
+    lines = ["| model | attention | layer | weight | norm | value zeroing | contribution |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for name, rows in stored.items():
+        for at in range(0, len(rows), len(MEASURES)):
+            cells = [
+                f"{row['correlation']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+                + " ↑" * (row["lead_low"] > 0) + " ↓" * (row["lead_high"] < 0)
+                for row in rows[at : at + len(MEASURES)]
+            ]  # fmt: skip
+            kind = KIND_NAMES[rows[at]["kind"]].lower()
+            lines.append(f"| {' | '.join([name, kind, rows[at]['layer'], *cells])} |")
+    return "\n".join(lines)
+
+
+def summary(name: str, found: dict[tuple[str, str, str], list[float]]) -> dict[str, Any]:
+    """Return the mean correlation of each kind, layer and measure with its interval."""
     rows = []
-    for (kind, place, name), values in found.items():
-        kept = np.array([value for value in values if np.isfinite(value)])
-        low, high = interval(kept)
-        rows.append({"kind": kind, "layer": place, "measure": name,
-                     "correlation": float(kept.mean()), "low": low, "high": high,
-                     "sentences": float(len(kept))})  # fmt: skip
-    return {"checkpoint": checkpoint.name, "rows": rows}
+    for (kind, place, measure), values in found.items():
+        kept = np.isfinite(values)
+        weight = found[kind, place, "weight"]
+        lead = np.subtract(values, weight)[kept & np.isfinite(weight)]
+        numbers = np.array(values)[kept]
+        row: dict[str, Any] = {"kind": kind, "layer": place, "measure": measure}
+        for what, of in (("", numbers), ("lead_", lead)):
+            row[f"{what}correlation"] = float(of.mean())
+            row[f"{what}low"], row[f"{what}high"] = interval(of)
+        rows.append(row | {"sentences": float(len(numbers))})
+    return {"checkpoint": name, "rows": rows}
 
 
-def interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
+def interval(values: Any) -> tuple[float, float]:
     """Return the 95% interval of a mean."""
     rng = np.random.default_rng(0)
     means = rng.choice(values, (RESAMPLES, len(values))).mean(1)

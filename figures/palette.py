@@ -7,8 +7,9 @@ root of the weight, since most weights are small and means over heads smaller st
 hardly changes, so it reads the same with any colour vision and in greyscale. The table has 256
 steps of equal lightness; `weight_levels` maps weights to its entries.
 
-Signed values (positional encodings, logits) use a diverging scale: the background colour at 0, and
-blue (negative) and orange (positive) of equal lightness at the ends. Heads and other categories use
+Signed values use one diverging scale in every picture: the background colour at 0, blue below it
+and orange above it, of equal lightness. So blue is what lowers a score or a probability and orange
+what raises it; `signs` has both colours for bars and words. Heads and other categories use
 `categorical`: its first 16 colours are ordered by their smallest distance in CIELAB over normal,
 protan, deutan and tritan vision, and have a contrast of at least 3:1 with the page. Queries, keys,
 values and the residual stream have one colour each in every picture, `ROLES`.
@@ -79,6 +80,11 @@ def attention_table(theme: Theme) -> Bytes:
 def signed_table(theme: Theme) -> Bytes:
     """Return the diverging scale, [256, 3] sRGB: -1 is entry 0, 0 is 127 and 128, 1 is 255."""
     return _table(theme, "signed")
+
+
+def signs(theme: Theme) -> tuple[str, str]:
+    """Return the colours of negative and positive values, as hex: blue lowers, orange raises."""
+    return hex_of(signed_table(theme)[32]), hex_of(signed_table(theme)[223])
 
 
 def weight_levels(weights: NDArray[np.floating]) -> Bytes:

@@ -7,7 +7,7 @@ import numpy as np
 
 from figures.charts import Drawn, coloured, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, attention_table, signed_table
+from figures.palette import CHROME, Theme, as_altair, attention_table, signed_table, signs
 from transformer.types import AttentionKind, Floats
 
 
@@ -59,18 +59,17 @@ def head_needs(
             ("weight:Q", ".2f", "largest weight"),
         ))  # fmt: skip
         cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer")
-        cells = cells.encode(
-            y=y, color=_shade("change", "change without the head, nats", change, kind == last)
-        ).add_params(picked)  # fmt: skip
+        shade = _shade("change", "nats: blue lowers, orange raises", change, kind == last)
+        cells = cells.encode(y=y, color=shade).add_params(picked)
         crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
         sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
         left = alt.layer(cells, crossed.encode(y=y, text="mark:N"))
         right = sharp.encode(
             y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
-            color=_shade("weight", "its largest weight", weight, kind == last),
+            color=_shade("weight", "attention weight", weight, kind == last),
         )
         n_layers, n_heads = changes.shape
-        for table, title in ((left, KIND_NAMES[kind]), (right, "")):
+        for table, title in ((left, KIND_NAMES[kind]), (right, "Its largest weight")):
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13),
                 width=min(_WIDTH, _CELL[0] * n_heads), height=_CELL[1] * n_layers,
@@ -89,18 +88,18 @@ def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
 
 def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
     """Draw the change without each part as bars; a click selects a part by its index."""
-    chrome, table = CHROME[theme], as_altair(signed_table(theme))
+    chrome, (lowers, raises) = CHROME[theme], signs(theme)
     rows = [
         {"part": name, "n": n, "change": round(float(value), 4)}
         for n, (name, value) in enumerate(zip(names, changes, strict=True))
     ]
     base = points(rows).encode(
-        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=160)),
+        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=230)),
         tooltip=tips("part:N", ("change:Q", "+.2f", "nats")),
     )
     bars = base.mark_bar(stroke=chrome.muted, strokeWidth=0.5).encode(
-        x=alt.X("change:Q", title="change in nats", axis=alt.Axis(tickCount=4)),
-        color=alt.condition(alt.datum.change < 0, alt.value(table[8]), alt.value(table[-8])),
+        x=alt.X("change:Q", title="change without it, nats", axis=alt.Axis(tickCount=4)),
+        color=alt.condition(alt.datum.change < 0, alt.value(lowers), alt.value(raises)),
     )
     # The whole row can be clicked, since a bar may be too short.
     picked = alt.selection_point(name=PART, fields=["n"], empty=False)
@@ -168,7 +167,7 @@ def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
     Args: rows: with a unique "name", a "share", the "lost" difference without the part or None, and
         "kind", "layer" and "head", which a selection contains.
     """
-    chrome, table = CHROME[theme], as_altair(signed_table(theme))
+    chrome, (lowers, raises) = CHROME[theme], signs(theme)
     values = [0.0, *(float(str(row[key] or 0)) for row in rows for key in ("share", "lost"))]
     low, high = min(values), max(values)
     room = alt.Scale(domain=[low, high + 0.4 * (high - low or 1)])  # with room for the numbers
@@ -180,8 +179,13 @@ def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
         tooltip=tips(("name:N", "", "part"), ("share:Q", "+.3f"), ("lost:Q", "+.3f", "lost")),
     )  # fmt: skip
     bars = base.mark_bar(cornerRadius=2, height=12, cursor="pointer").encode(
-        x=alt.X("share:Q", title="share of the difference", axis=alt.Axis(tickCount=5), scale=room),
-        color=alt.condition(alt.datum.share > 0, alt.value(table[8]), alt.value(table[-8])),
+        x=alt.X(
+            "share:Q",
+            title="share of the difference: blue lowers, orange raises",
+            axis=alt.Axis(tickCount=5),
+            scale=room,
+        ),
+        color=alt.condition(alt.datum.share < 0, alt.value(lowers), alt.value(raises)),
     )
     marks = base.mark_point(shape="diamond", size=70, filled=True, color=chrome.ink, opacity=1)
     text = base.mark_text(align="left", dx=10, fontSize=12.5, color=chrome.ink)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import altair as alt
 import numpy as np
@@ -19,6 +20,7 @@ class Change:
     """One row of `differences`."""
 
     name: str  # label
+    group: str  # "(A) ..." above the rows that share it
     #: ours, reach: difference from base and half the width of its 95% interval; NaN if not run
     ours: float
     reach: float
@@ -29,7 +31,12 @@ class Change:
 def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
     """Draw differences from the base model: this project's, with intervals, and the paper's."""
     chrome = CHROME[theme]
-    names = [change.name for change in changes]
+    heads = {change.group: change.name for change in reversed(changes)}  # by their first row
+    names = [
+        name
+        for change in changes
+        for name in ([change.group] if heads[change.group] == change.name else []) + [change.name]
+    ]
     values = [
         {"row": change.name, "whose": whose, "value": value, "verdict": change.verdict,
          "low": value - reach, "high": value + reach}
@@ -42,7 +49,9 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
     ]  # fmt: skip
     y = alt.Y(
         "row:N", sort=names, title=None, scale=alt.Scale(domain=names),
-        axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
+        axis=alt.Axis(labelLimit=_LABELS - 10, grid=True, ticks=False, domain=False,
+                      minExtent=_LABELS, maxExtent=_LABELS,
+                      labelExpr="datum.label[0] == '(' ? '' : datum.label"),
     )  # fmt: skip
     x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=8))  # few enough that 0 has its label
     base, sides = points(values), ("this project", "the paper")
@@ -60,9 +69,15 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
             "verdict:N",
         ),
     )  # fmt: skip
-    height = 24 * max(1, len(names)) + 20
-    return quiet(alt.layer(zero, intervals, dots), theme, height=height)
+    headings = points([{"row": group} for group in heads]).mark_text(
+        align="left", fontSize=13, fontWeight="bold", color=chrome.ink
+    ).encode(x=alt.value(-_LABELS), y=y, text="row:N")  # fmt: skip
+    height = 21 * max(1, len(names)) + 20
+    return quiet(alt.layer(zero, intervals, dots, headings), theme, height=height)
 
+
+#: Width of the labels beside `differences`, px.
+_LABELS = 250
 
 #: Maximum points in a curve; longer runs are thinned.
 MOST_POINTS = 400
@@ -76,6 +91,8 @@ def curves(
 ) -> Drawn:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
+    Updates have a logarithmic axis if most of them are early, as in a model's snapshots.
+
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
@@ -88,20 +105,24 @@ def curves(
     ]
     unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
     scale = unit if share or not values else alt.Scale(zero=from_zero)
-    updates = alt.Scale() if values else unit
+    places = [update for line in lines.values() for update, _ in line]
+    early = bool(places) and 8 * median(places) < max(places)
+    marks = [0, *(step * 10**power for power in range(1, 7) for step in (1, 3))] if early else None
+    updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
         x=alt.X(
-            "update:Q", title="update", axis=alt.Axis(tickMinStep=1, tickCount=6), scale=updates
+            "update:Q", title="update", scale=updates,
+            axis=alt.Axis(values=marks) if marks else alt.Axis(tickMinStep=1, tickCount=6),
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
             "model:N", title=None,
             scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
-            legend=alt.Legend(orient="top", columns=5) if len(names) > 1 else None,
+            legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
         ),
         strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),

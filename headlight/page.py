@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
+from figures.labels import cell_noun
 from transformer.trace.records import Trace
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
 from ui.attention.maps import AttentionChoice, Maps, kinds_of, maps_of, sheet_of, shown_map
@@ -27,6 +30,17 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
     for kind in kinds_of(trace):
         maps = maps_of(trace, kind, "tokens")
         choice = AttentionChoice(kind, "grid")
+        if maps.cells is not None and maps.cells.signed:
+            assert maps.wide is not None
+            for at in np.argwhere(maps.wide.any((2, 3))).tolist():  # the places that were measured
+                layer, head = (
+                    None if index == size - 1 else index
+                    for index, size in zip(at, maps.wide.shape, strict=False)
+                )
+                shown = shown_map(maps, replace(choice, cell=(layer, head)))
+                views.append(shown.lens().offline(title=f"{maps.kind_text.name}: {shown.name}"))
+                parts.append(_named(shown.panel(), maps))
+            continue
         large = large or maps.weights.size > MOST_FOLLOWING
         views += [
             grid_component(sheet_of(maps, choice), choice.cell).offline(title=_title(maps)),
@@ -37,12 +51,14 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
         ]
         parts += [_named(panel(maps, maps.weights[at], *at), maps) for at in heads]
     text = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
+    noun = cell_noun(trace.cells)
     mean = (
         " With so many weights, the large maps show the mean over all heads only." if large else ""
     )
     caption = (
-        f"{text}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
-        f"enlarge it.{mean} Attention is not by itself an explanation."
+        f"{text}From {name}. Rows are queries, columns are keys"
+        f"{', a cell is the ' + noun if noun else '; rows sum to 1'}. Click a small map to enlarge "
+        f"it.{mean} Attention is not by itself an explanation."
     )
     return Exhibit(
         name=file_stem(name),

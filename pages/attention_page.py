@@ -1,31 +1,36 @@
 """Attention: all heads, lines between tokens, or one matrix, by tokens or whole words."""
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
+from transformer.trace.records import Trace
 from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
     ensure_kind,
     first_of_maps,
     get_maps,
+    places_of,
     read_choice,
     toggle_find,
 )
 from ui.attention.editing import draw_effect, draw_hint, draw_texts
 from ui.attention.find import draw_find
-from ui.attention.maps import kinds_of
+from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.view import Request, said_next
-from ui.core.widgets import units_control
+from ui.core.view import Request, View, said_next
+from ui.core.widgets import CellChoice, cells_control, units_control
+from ui.frame.cells import about_cells, measured_view
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
-from ui.work.desk import prepare
+from ui.head.choice import default_query
+from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
@@ -38,16 +43,32 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     unset = not url_state.stored(AttentionSettings.heads)
     if unset and (end := finished(side)) and (heads := read_choice(end.trace).heads):
         url_state.put(AttentionSettings.heads, heads)
-    return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
+    choice = read_choice(side.trace)
+    view = measured_view(side.view, places_of(choice))
+    maps = [view.request] if view.cells else first_of_maps(side.trace, choice)
+    return [*maps, *first_of_changes(side.view)]
+
+
+def on_a_pair(view: View, trace: Trace, choice: AttentionChoice) -> AttentionChoice:
+    """Return the choice; a matrix opens on the example's word and what it is read for most."""
+    params = AttentionSettings.queries, AttentionSettings.keys
+    if choice.display != "matrix" or any(map(url_state.stored, params)):
+        return choice
+    query = default_query(view, trace, choice.kind)
+    weights = trace.attention(choice.kind).mean(axis=(0, 1))[query].copy()
+    weights[[*special_keys(trace, choice.kind), *([] if choice.kind == "cross" else [query])]] = 0
+    return replace(choice, queries=(query,), keys=(int(weights.argmax()),))
 
 
 def draw(side: Side) -> None:
     """Draw the chosen view, and below it what changes it."""
     view, trace = side.view, side.trace
     ensure_kind(trace)
-    choice = read_choice(trace)
-    prepare(view, first_of_maps(trace, choice))
-    chosen_maps = get_maps(view, trace, choice)
+    choice = on_a_pair(view, trace, read_choice(trace))
+    shown = measured_view(view, places_of(choice))
+    several = measured_view(view)  # an effect is of one map
+    prepare(several if choice.display != "matrix" else shown, first_of_maps(trace, choice))
+    chosen_maps = get_maps(shown, get_trace(shown), choice)
     with st.container(key="after_hint"):
         if message := said_next(view.sentence):
             st.markdown(message)
@@ -57,11 +78,13 @@ def draw(side: Side) -> None:
     tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
     if not tabs and choice.display != "matrix":
         views.draw_kinds(trace)
-    VIEWS[choice.display](view, choice, chosen_maps)
+    VIEWS[choice.display](shown, choice, chosen_maps)
     if view.kind == "checkpoint":
         draw_texts(view, trace)
     with st.container(horizontal=True, vertical_alignment="center"):
         units_control()
+        if choice.display == "heads":
+            cells_control()
         views.draw_dim()
         if choice.display != "heads":
             with st.popover("Combine", icon=":material/stacks:", type="tertiary"):
@@ -70,12 +93,15 @@ def draw(side: Side) -> None:
             "Find heads", key="finder", icon=":material/search:", type="tertiary",
             on_click=toggle_find,
         )  # fmt: skip
-        views.offer(view, choice, chosen_maps)
+        offered = shown if choice.display == "matrix" else several
+        views.offer(offered, choice, get_maps(offered, get_trace(offered), choice))
     if url_state.stored(AttentionSettings.find):
         with st.container(border=True, gap="small", key="answer"):
             draw_find(view, trace, choice)
     draw_effect(view, trace)
-    st.caption(f"{'' if tabs else views.about(chosen_maps) + ' '}{views.NOT_AN_EXPLANATION}")
+    lines = about_cells(view, ()) if choice.display == "heads" else ""
+    about = "" if tabs else f"{views.about(chosen_maps)} "
+    st.caption(f"{about}{lines or views.NOT_AN_EXPLANATION}")
 
 
 PAGE = Page(
@@ -85,7 +111,7 @@ PAGE = Page(
         Entry("Attention", 2, "Word links", {"display": "heads", "units": "words"}),
         Entry("Attention", 3, "Matrix", {"display": "matrix"}),
     ),
-    choice=(AttentionSettings,),
+    choice=(AttentionSettings, CellChoice),
     notes=lambda: (f"**Whole words.** {WORD_RULE}",),
     beside=(MAPS,),
 )  # fmt: skip

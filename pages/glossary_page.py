@@ -42,11 +42,8 @@ def draw_terms(entries: Sequence[Term]) -> None:
 
 def whole(view: View) -> None:
     """Draw the search box and the entries."""
-    words, box = st.columns([5, 3], vertical_alignment="center")
-    words.markdown(
-        "The words of this app in plain English, with the section of the paper that introduces "
-        "them. **Type part of a word to find it.**"
-    )
+    words, box = st.columns([6, 3], vertical_alignment="center")
+    words.markdown("The words of this app in plain English, and where the paper introduces them.")
     query = box.text_input(
         "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",
         label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
@@ -65,12 +62,10 @@ def whole(view: View) -> None:
     if not query:
         with st.container(key="letters"):
             st.markdown(" ".join(f"[{letter}](#{letter})" for letter in sorted(FIRST)))
+    draw_terms(terms)
     if questions:
         st.markdown("#### Questions")
         draw_terms(questions)
-    if terms and questions:
-        st.markdown("#### Words")
-    draw_terms(terms)
 
 
 PAGE = Page(

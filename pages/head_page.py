@@ -19,6 +19,7 @@ from ui.frame.through_time import finished
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of
 from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
+from ui.head.why import draw_why, why_link
 from ui.work.results import Computation
 
 
@@ -53,8 +54,8 @@ def draw(side: Side) -> None:
     chosen = chosen_now(trace, place)
     with st.container(key="after_hint"):
         st.markdown(
-            f"The query {code(plain_token(query))} looks at the {keys}: **follow it from its "
-            "vector to what the head adds.** Choose a key to follow it instead."
+            f"The query {code(plain_token(query))} looks at the {keys}: **follow it to what the "
+            f"head adds**{why_link(view)}. Choose a key to follow it instead."
         )
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         draw_kinds(st.container(width="content"), trace)
@@ -74,6 +75,7 @@ def draw(side: Side) -> None:
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
+    draw_why(side, place, chosen.key)
     st.caption(word_start(trace.src_tokens or trace.tgt_tokens))
 
 

@@ -24,8 +24,8 @@ def whole(view: View) -> None:
     prepare(view, [NEEDS, *first_of_changes(view)])
     with st.container(key="after_lead"):
         st.markdown(
-            "The stronger the blue, the more this translation needs the part. "
-            "**Choose a part to take it out.**"
+            "**Choose a part to take it out.** Blue: without it, the translation is less "
+            "probable; orange: more probable."
         )
     if view.entry.ref.edits:
         original = get_trace(view.original)

@@ -14,12 +14,13 @@ from ui.core import url_state
 from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
 from ui.core.side import Side
-from ui.core.view import View, ask_for, said_next
-from ui.core.widgets import UNITS, draw_text, units_control
+from ui.core.view import Request, View, ask_for, said_next
+from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
+from ui.frame.sinks import draw_sinks
 from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.choice import TranslateChoice, pair_now
@@ -27,15 +28,19 @@ from ui.translate.exhibits import why_no_player
 from ui.translate.player import (
     BESIDE,
     PLACE,
+    about_player,
     draw_player,
     ensure_step,
+    measured_player,
     offer,
     place_now,
+    places_now,
     player_of,
     read_link,
     remember,
     within,
 )
+from ui.translate.sources import draw_sources
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
@@ -68,6 +73,13 @@ def draw(side: Side) -> None:
         draw_steps(view, trace, units)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
+        lacks = get_tracer(view).lacks("internals")
+        st.toggle(
+            "Source or prefix: what does each token come from?", disabled=lacks is not None,
+            help=lacks, **bound(TranslateChoice.sources),
+        )  # fmt: skip
+        if url_state.get(TranslateChoice.sources) and not lacks:  # computed on demand
+            draw_sources(view, trace)
     else:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
     if view.entry.ref.edits and not side.letter:  # below, so that nothing moves
@@ -93,8 +105,11 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
     if hint := said_next(view.sentence):
         st.caption(hint)
     with units:
-        words = units_control() == "words"
-    draw_player(Side(view, trace), words=words)
+        cells_control(units=True)
+    draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
+    about = about_player(Side(view, trace)) or "Attention is not by itself an explanation."
+    if url_state.get(CellChoice.check):
+        draw_sinks(view, trace, places_now(Side(view, trace))[0])
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":
@@ -106,11 +121,11 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
         f"Light marks where the decoder looks as it picks the next token. Step through it{also} "
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        f"Attention is not by itself an explanation.{omitted}"
+        f"{about}{omitted}"
     )
 
 
-def first(side: Side) -> list[Computation[Any]]:
+def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the chosen view's first computations."""
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
@@ -119,7 +134,9 @@ def first(side: Side) -> list[Computation[Any]]:
     ensure_step(side, len(side.trace.predicted_tokens))
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)
-    return [player_of(side, words=url_state.get(UNITS) == "words")]
+    shown = measured_player(side)
+    player = player_of(side, words=url_state.get(UNITS) == "words")
+    return [shown.view.request] if shown.view.cells else [player]
 
 
 def why_no_view(view: View) -> str | None:
@@ -153,6 +170,6 @@ PAGE = Page(
         Entry("Translate", 3, "Why X, not Y", {"view": "why"}, "why"),
     ),
     maps=("decoder_self", "cross"),
-    choice=(*PLACE, TranslateChoice),
+    choice=(*PLACE, TranslateChoice, CellChoice),
     beside=(BESIDE,),
 )  # fmt: skip

@@ -49,6 +49,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("decoding", {"layer": 1, "head": 2, "step": 3}),
     ("decoding", {"words": True, "step": 2}),
     ("layer_by_layer", {}),
+    ("source_or_prefix", {}),
     ("from_encoder_layers", {}),
     ("why_not", {"step": 2, "one": 17, "other": 60}),
     ("search_tree", {}),
@@ -59,6 +60,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("search_branches", {"a": 5, "b": 9, "kind": "decoder_self", "units": "words"}),
     ("length_penalty", {}),
     *(("inside_head", {"kind": kind, "layer": 1, "head": 2, "query": 3, "key": 1})
+      for kind in ("encoder_self", "decoder_self", "cross")),
+    *(("why_this_head_looks", {"kind": kind, "layer": 1, "head": 2, "query": 3, "key": 1})
       for kind in ("encoder_self", "decoder_self", "cross")),
     ("content_and_position", {"head": 1}),
     ("content_and_position", {"kind": "decoder_self"}),

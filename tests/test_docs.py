@@ -1,9 +1,12 @@
+import json
 import re
 
 import pytest
 
+from benchmarks.measures import table
 from tests.browser import pictures
 from tests.forks import ROOT
+from tests.shipped import TRANSLATORS
 from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import list_entries
 from transformer.worker import limits
@@ -20,6 +23,13 @@ DOCUMENTS = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 def test_table_of_checkpoints_is_what_the_command_prints() -> None:
     table = summary_table(list_entries([ROOT / "checkpoints"]))
     assert table in (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_measures_is_what_the_command_prints() -> None:
+    stored = json.loads((ROOT / "ui/frame/measures.json").read_text("utf-8"))
+    assert table(stored) in (ROOT / "docs" / "measures.md").read_text("utf-8")
+    assert {*stored} <= {*TRANSLATORS}
+    assert {row["sentences"] for rows in stored.values() for row in rows} == {200}
 
 
 def test_links_lead_to_files() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer.commands.evaluate import align, evaluate, means, measure, publish, snapshots, typed
+from transformer.commands.align import align
+from transformer.commands.evaluate import evaluate, means, measure, publish, snapshots, typed
 from transformer.commands.experiments import ablations, complexity
 from transformer.commands.import_ import import_
 from transformer.commands.info import info
@@ -71,9 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
-        if name not in ("sacrebleu", "sacremoses"):
+        extra = {"distributed": "cluster", "sacrebleu": "evaluate", "sacremoses": "evaluate"}
+        if name not in extra:
             raise
-        line = f"needs {name}: pip install .[evaluate]"
+        line = f"needs {name}: pip install .[{extra[name]}]"
         print(f"python -m transformer {options.command}: {line}", file=sys.stderr)
         return BAD_INPUT
     except (ValueError, OSError) as error:

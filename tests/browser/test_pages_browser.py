@@ -275,11 +275,11 @@ def test_the_split_is_a_sum(open_page: OpenPage, address: str, tiny_translator: 
         tiny_translator.model, tiny_translator.trace("A dog runs."), "decoder_self", 1
     )
     readout = view.locator(".readout")
-    expect(readout).to_contain_text("query 2")
+    expect(readout).to_contain_text("” reads “")
     expect(readout).to_contain_text(f"= {text_of(float(split.logits[1, 0]))}")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(readout).to_contain_text("masked")
+    expect(readout).to_contain_text("cannot read")
 
 
 def test_a_piece_is_followed_to_its_vectors(open_page: OpenPage, address: str, root: Path) -> None:
@@ -450,3 +450,11 @@ def test_columns_of_models_stand_below_each_other(open_page: OpenPage, app: str)
     expect(columns.nth(29)).to_be_attached()
     lefts = columns.evaluate_all("all => all.map((each) => each.getBoundingClientRect().left)")
     assert len({round(left) for left in lefts}) == 3  # "In use" is wider than "Use"
+
+
+def test_a_tree_opens_with_its_last_step_in_sight(open_page: OpenPage, app: str) -> None:
+    sentence = "The%20animal%20did%20not%20cross%20the%20street%20because%20it%20was%20tired."
+    page = open_page(f"{app}/beam?opening=0&checkpoint=everyday-en-de&sentence={sentence}")
+    view = page.locator(".tree .view")
+    expect(view.locator("canvas.nodes")).to_have_attribute("data-places", re.compile('"9.1"'))
+    assert view.evaluate("view => view.scrollWidth - view.clientWidth") <= 1

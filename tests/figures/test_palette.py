@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from figures import palette
+from figures import palette, removals
 from figures.palette import CHROME, THEMES, Theme
 from tests.forks import ROOT
 from ui.components.packing import attention_colours
@@ -95,9 +95,25 @@ def test_signed_scale_is_the_page_at_zero_and_even_handed(theme: Theme) -> None:
     lightness = srgb_to_lab(palette.signed_table(theme))[:, 0]
     np.testing.assert_allclose(lightness, lightness[::-1], atol=1)
     assert abs(lightness[127] - srgb_to_lab(to_rgb([CHROME[theme].surface]))[0, 0]) < 5
-    arms = palette.signed_table(theme)[[0, 255]].astype(int)
-    assert arms[0, 2] > arms[0, 0]  # negative is blue
-    assert arms[1, 0] > arms[1, 2]  # positive is orange
+    for arms in (palette.signed_table(theme)[[0, 255]], to_rgb([*palette.signs(theme)])):
+        below, above = arms.astype(int)
+        assert below[2] > below[0]  # negative is blue
+        assert above[0] > above[2]  # positive is orange
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_blue_lowers_and_orange_raises_in_every_chart_of_signed_numbers(theme: Theme) -> None:
+    share = {"name": "a", "share": 1.0, "lost": None, "kind": "", "layer": 0, "head": 0}
+    bars = removals.part_needs(["a"], np.ones(1, np.float32), theme)
+    for chart in (bars, removals.share_bars([share], theme)):
+        colour = chart.to_dict()["layer"][0]["encoding"]["color"]
+        assert colour["condition"]["test"].endswith("< 0)")
+        assert (colour["condition"]["value"], colour["value"]) == palette.signs(theme)
+    # No other colours for signed numbers, and none picked from the scale elsewhere.
+    for path in [*ROOT.glob("figures/**/*.py"), *ROOT.glob("ui/**/*.py"), *ROOT.glob("ui/**/*.js")]:
+        text = path.read_text("utf-8") if path.name != "palette.py" else ""
+        other = r"signed_table\(\w+\)\)?\[-?\d|RdBu|PuOr|RdYlGn|[\"'](redblue|blueorange)"
+        assert not re.search(other, text), path
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -1,12 +1,16 @@
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from figures.labels import signed
 from tests.pages.conftest import CAT, RunApp
+from transformer.attribution.reasons import reasons
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.stages import Chosen
 from ui.head import views
 
@@ -53,3 +57,31 @@ def test_what_does_not_exist_gives_way(open_page: RunApp, drawn: list[dict[str, 
 def test_the_player_s_step_is_the_query(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
     open_page(step="2")
     assert drawn[-1]["stages"].query == 1
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_a_score_is_told_part_by_part(open_page: RunApp, kind: AttentionKind) -> None:
+    app = open_page(kind=kind, layer="2", head="3", query="3", key="2")
+    translator = Translator.load(app.session_state["headlight_view"].path, "cpu")
+    trace = translator.trace(CAT)
+    split = reasons(translator.model, trace, kind, 1, 2, 2, 1)
+    text = "\n".join(element.value for element in app.main.markdown)
+    assert f"**{signed(split.score)}**" in text and "Why this head looks here" in text
+    shares = [
+        float(share.replace("−", "-")) for share in re.findall(r"^- \**([−.\d]+)", text, re.M)
+    ]
+    assert sum(shares[:6]) == pytest.approx(split.score, abs=0.04)
+    assert text.count(" measured, ") == 3
+    # An earlier head is told by the token that it reads.
+    assert re.search(r"layer 1, head \d wrote into the \w+ what it reads from `", text)
+
+
+def test_a_masked_key_is_said_to_be_masked(open_page: RunApp) -> None:
+    app = open_page(kind="decoder_self", layer="2", head="1", query="2", key="4")
+    assert "masked, so it gets no weight" in "".join(e.value for e in app.main.markdown)
+
+
+def test_a_model_of_one_stack_says_why_it_has_no_parts(run_app: RunApp, family: Path) -> None:
+    app = run_app(at="head", checkpoint="writer", root=family, sentence=CAT)
+    assert any("this model has one stack" in element.value for element in app.main.caption)
+    assert "why it looks there" not in "".join(e.value for e in app.main.markdown)

@@ -66,7 +66,7 @@ def test_runs_are_watched(
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
     app = run_app(at="training", checkpoint="alpha", training_view="watch")
-    assert "There are no runs in" in app.info[0].value
+    assert any("There are no runs in" in text.value for text in app.markdown)
     assert not app.main.get("vega_lite_chart")
     for name in ("bare", "seen"):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / "models" / name)
@@ -99,17 +99,20 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
     app = run_app(at="training", checkpoint="alpha", training_view="table3")
     shown = app.main.get("table")[0].value
     assert shown["runs"].tolist() == [str(len(each.seeds)) for each in lines]
-    assert shown["change"].tolist() == [each.variation.change for each in lines]
-    for measure, axis in AXES.items():
+    assert shown["change"].tolist() == [each.variation.words for each in lines]
+    assert len({each.variation.words for each in lines}) == len(lines)
+    for measure in AXES:
         app = run_app(at="training", checkpoint="alpha", training_view="table3", table3=measure)
-        shown = app.main.get("table")[0].value[axis].tolist()
+        shown = app.main.get("table")[0].value["against the unchanged model"].tolist()
         for line, text in zip(lines[1:], shown[1:], strict=True):
             figure = line.figures[measure]
-            assert text.startswith(figure.verdict)
             if line.seeds:
-                here, there = re.findall(r"[+−]\d+\.\d+", text)
-                assert float(here.replace("−", "-")) == pytest.approx(figure.difference, abs=0.05)
-                assert float(there.replace("−", "-")) == pytest.approx(figure.theirs, abs=0.05)
+                found = re.findall(r"(better|worse) \((−?\d+\.\d+)", text)
+                for (word, digits), value in zip(
+                    found, (figure.difference, figure.theirs), strict=True
+                ):
+                    assert float(digits.replace("−", "-")) == pytest.approx(value, abs=0.05)
+                    assert (word == "better") == ((value < 0) == (measure == "nll"))
     notes = " ".join(each.value for each in app.caption)
     assert caveats(shipped(), lines) in notes
     assert f"in {shipped().comparable.runs[0].precision}" in notes

@@ -18,6 +18,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.translate import views
+from ui.translate.directions import table
 from ui.work import results
 from ui.work.lru import Lru
 
@@ -109,7 +110,7 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     app.session_state["headlight_opening_covers"] = True
     assert components(app.run()) == ["headlight.opening", "headlight.player"]
     scenes = messages(app, "opening")[0][0]["scenes"]
-    assert [each["verdict"][1] for each in scenes] == ["sie", "er", "es"]
+    assert [each["verdict"].split("**")[1] for each in scenes] == ["sie", "er", "es"]
     # The sidebar and the page behind have its sentence, at the step of its pronoun.
     sentence = app.sidebar.text_area(key="sentence_box").value
     assert sentence == view_of(app).sentence == "The cat left the house because it was hungry."
@@ -345,3 +346,23 @@ def test_a_model_without_these_views_says_so(run_app: RunApp, kinds: Path, view:
         app = run_app(kinds, checkpoint=name, sentence=CAT, view=view)
         assert len(app.info) == 1 and "\n" not in app.info[0].value
         assert not messages(app, "layers") and not messages(app, "player")
+
+
+def test_source_or_prefix_waits_for_its_switch(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT)
+    assert not app.main.get("vega_lite_chart")
+    n = len(app.main.caption)
+    app.toggle(key="sources_widget").set_value(True).run()
+    assert app.query_params["sources"] == "on" and len(app.main.get("vega_lite_chart")) == 1
+    text = "\n".join(element.value for element in app.main.markdown)
+    assert "from the source" in text and "holds here" not in text  # this model is not shipped
+    assert len(app.main.caption) == n + 1 and "absolute" in app.main.caption[-1].value
+    app = run_app(root=CHECKPOINTS, checkpoint="multi30k-en-de", sentence=CAT, sources="on")
+    text = "\n".join(element.value for element in app.main.markdown)
+    assert table(["multi30k-en-de"]) in text and "after a wrong first token" in text
+
+
+def test_source_or_prefix_says_what_it_needs(run_app: RunApp, kinds: Path) -> None:
+    app = run_app(root=kinds, checkpoint="both.npz", sources="on")
+    switch = app.toggle(key="sources_widget")
+    assert switch.disabled and switch.help and not app.main.get("vega_lite_chart")

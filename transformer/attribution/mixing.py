@@ -11,7 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.attribution.edges import Edges, row_shares
-from transformer.types import Floats
+from transformer.types import Bools, Floats
+
+#: A token is loose if its source share is below this part of the median of all tokens but the last.
+LOOSE = 2 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +49,15 @@ def mix(contributions: Edges) -> Mix:
         kept = 1 - looked.sum(-1, keepdims=True, dtype=np.float64)
         source, prefix = looked @ read + kept * (own @ source), kept * (own @ prefix)
     return Mix(source.astype(np.float32), prefix.astype(np.float32))
+
+
+def loose(source_share: Floats) -> Bools:
+    """Return True for the tokens whose share of the source is far below the others', [T].
+
+    The last token is none of the others and never loose: the share drops at every end.
+
+    Args: source_share: [T], of one translation.
+    """
+    marks: Bools = np.zeros(len(source_share), bool)
+    marks[:-1] = source_share[:-1] < LOOSE * np.median(source_share[:-1]) if marks[1:].size else ()
+    return marks

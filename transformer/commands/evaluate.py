@@ -101,55 +101,6 @@ def typed(
     print(f"{'right':<14} {sum(verdict.right for verdict in verdicts):>3} of {len(verdicts)}")
 
 
-def align(
-    checkpoint: Annotated[Path, "CHECKPOINT", "a translator from or to German"],
-    *,
-    data: Annotated[Path, "DIR", "folder of alignment-de-en"],
-    write: Annotated[bool, "save the table in its metrics.json"] = False,
-    json_: Json = False,
-    device: Device = "auto",
-) -> None:
-    """Score each head's word alignment against manual alignments."""
-    from transformer.checkpoint.folder import METRICS
-    from transformer.checkpoint.weights import weights_digest
-    from transformer.config import ConfigError
-    from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
-    from transformer.evaluation.measure import read_metrics
-    from transformer.evaluation.records import stamped
-    from transformer.files.atomic import write_atomic
-    from transformer.models.catalogue import open_tracer
-    from transformer.models.one_stack.tracer import StackModel
-    from transformer.translator import Translator
-
-    ref = of_kind(checkpoint, "checkpoint", "one_stack")
-    if write and ref.updates is not None:
-        raise ConfigError(f"{checkpoint}: --write needs the checkpoint itself, not a snapshot")
-    recipe, metrics = read_metrics(ref.folder)
-    aligned = read_gold(data, recipe.data.src)
-    model = open_tracer(ref, device)
-    if (
-        not isinstance(model, Translator | StackModel)
-        or (isinstance(model, StackModel) and model.config.task != "translate")
-        or {recipe.data.src, recipe.data.tgt} != {"de", "en"}
-    ):
-        raise ConfigError(f"{checkpoint}: does not translate between German and English")
-    with progress_bar(unit=" sentences") as show:
-        errors = head_errors(model, aligned, show)
-    weights, setting = weights_digest(checkpoint), "the given translation, followed"
-    record = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)
-    if write:
-        text = json.dumps(metrics | {ALIGNMENT: record}, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(checkpoint / METRICS, text.encode())
-    if json_:
-        print(json.dumps(record))
-        return
-    print(f"{best_aligner(record)[2]}.")
-    for row in ("predicting", "reading"):
-        print(f"alignment error in the {row} row, %")
-        for number, heads in enumerate(record[row], 1):
-            print(f"  layer {number}: " + " ".join(f"{100 * error:5.1f}" for error in heads))
-
-
 def publish(
     run_folder: RunFolder,
     *,

@@ -29,6 +29,8 @@ _TABLE = tomllib.loads(Path(__file__).with_name("table3.toml").read_text("utf-8"
 
 #: Tables of the recipe of our base model.
 BASE: Mapping[str, Mapping[str, Any]] = _TABLE["base"]
+#: What the rows of a letter ask.
+GROUPS: Mapping[str, str] = _TABLE["groups"]
 #: The order in which rows are run, the most instructive first.
 RUN_ORDER: tuple[str, ...] = tuple(_TABLE["run_order"])
 
@@ -49,8 +51,10 @@ class Variation:
 
     name: str  # in commands and files
     group: Group  # the row's letter
-    change: str  # what differs from the base model, ours
-    theirs: str  # the same in the paper
+    #: words, change, theirs: difference from the base model in words, in symbols, and the paper's
+    words: str
+    change: str
+    theirs: str
     published: Published  # the paper's results
     #: model, training: settings of the recipe that differ from `BASE`
     model: Mapping[str, Any] = field(default_factory=dict)

@@ -4,37 +4,54 @@ RWTH Aachen published the gold links for tokenised German and English sentences 
 Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from transformer.attribution.cells import Place, measured
+from transformer.attribution.edges import MEASURES as EDGE_MEASURES
+from transformer.attribution.edges import Measure as EdgeMeasure
+from transformer.attribution.edges import edges, row_shares
+from transformer.errors import InputError
+from transformer.measures.heads import widen
+from transformer.measures.pharaoh import check_links, read_links, turned
 from transformer.measures.words import (
     Gold,
     Link,
+    LinkUnits,
     Row,
     alignment_counts,
     alignment_error,
     diagonal,
     links,
-    merge,
     source_block,
-    word_groups,
+    word_maps,
+    words_of,
 )
 from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
-from transformer.types import Floats, Report, literals, no_report
+from transformer.types import Floats, Ints, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
 
+Measure = EdgeMeasure | Literal["effect"]
+MEASURES: tuple[Measure, ...] = (*EDGE_MEASURES, "effect")
+
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
+
+
+#: Rounding of log-probabilities in nats; smaller effects are none.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,8 @@ class Aligned:
 
     pairs: tuple[tuple[str, str], ...]
     gold: tuple[Gold, ...]
+    units: LinkUnits = "spaces"  # what the links join
+    partial: bool = False  # only target words with a link count
 
 
 def read_gold(data: Path, src: str) -> Aligned:
@@ -62,45 +81,22 @@ def read_gold(data: Path, src: str) -> Aligned:
     if not len(german) == len(english) == len(drawn):
         raise DataError(f"{folder}: the files have different numbers of lines")
     sides = (english, german) if src == "en" else (german, english)
-    gold = tuple(_links(line, swap=src == "en", where=folder) for line in drawn)
+    try:
+        gold = tuple(read_links(line, 1) for line in drawn)
+    except InputError as error:
+        raise DataError(f"{folder}: {error}") from None
+    gold = tuple(map(turned, gold)) if src == "en" else gold
     return Aligned(tuple(zip(*sides, strict=True)), gold)
 
 
-def _links(line: str, *, swap: bool, where: Path) -> Gold:
-    """Read `3-4` (sure) and `2p3` (possible), German first, from 1."""
-    sure: set[Link] = set()
-    possible: set[Link] = set()
-    for drawn in line.split():
-        try:
-            first, second = (int(number) - 1 for number in drawn.replace("p", "-").split("-"))
-        except ValueError:
-            raise DataError(f"{where}: {drawn!r} is not a link such as 3-4 or 3p4") from None
-        link = (second, first) if swap else (first, second)
-        possible.add(link)
-        if "p" not in drawn:
-            sure.add(link)
-    return Gold(frozenset(sure), frozenset(possible))
+def letters(texts: Sequence[str]) -> Aligned:
+    """Return strings, their reversals and the links of their letters, which are tokens.
 
-
-@literals
-def word_maps(trace: Trace, row: Row) -> Floats:
-    """Return the weights of every head of a translation over words, [L, H, targets, sources].
-
-    For a one-stack translator, the source columns of its map.
+    The first token of a text, `▁`, has no link.
     """
-    if trace.cross.size:
-        weights, sources, targets = trace.cross, trace.src_tokens, trace.tgt_tokens
-    else:
-        block = source_block(trace)
-        weights, sources, targets = block.weights, block.src_tokens, block.tgt_tokens
-    end, last = len(targets) - 1, trace.predicted_tokens[-1]
-    by_spaces = partial(word_groups, only_spaces=True)  # like the words that people linked
-    columns = by_spaces(sources, {len(sources) - 1})
-    if row == "reading":
-        return merge(weights, by_spaces(targets, {0}), columns)[..., 1:, :-1]
-    ends = last == "</s>"
-    words = merge(weights, by_spaces([*targets[1:], last], {end} if ends else ()), columns)
-    return words[..., :-1, :-1] if ends else words[..., :-1]
+    gold = [frozenset((len(text) - at, at + 1) for at in range(len(text))) for text in texts]
+    pairs = tuple((text, text[::-1]) for text in texts)
+    return Aligned(pairs, tuple(Gold(places, places) for places in gold), "tokens", partial=True)
 
 
 def head_errors(
@@ -127,6 +123,171 @@ def head_errors(
             for layer in zip(*sentences, strict=True)
         ]
     return table
+
+
+@literals
+def measured_maps(
+    model: Any, trace: Trace, measure: Measure, layer: int | None = None, head: int | None = None,
+    progress: Report | None = None,
+) -> Floats:  # fmt: skip
+    """Return one map of cross-attention by a measure of its edges, [T, S]; rows sum to 1, or are 0.
+
+    Args:
+        measure: "effect" counts only cuts that make a token less probable.
+        layer, head: 0-based; without a head, all heads of a layer together; without a layer, the
+            mean over layers, or for "effect" the edge in all of them.
+
+    Raises: `InputError` if the model lacks the measure or the place.
+    """
+    check_measure(model, trace, measure)
+    shape = trace.cross.shape if trace.cross.size else source_block(trace).weights.shape
+    for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
+        if at is not None and not 0 <= at < most:
+            raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
+    cell = tuple(-1 if index is None else index for index in (layer, head))
+    if not trace.cross.size:
+        chosen = widen(source_block(trace).weights)[cell]
+    else:
+        place: Place = ("cross", layer, head)
+        cells = measured(model, trace, measure, places=[place], progress=progress).cells
+        assert cells is not None
+        chosen = cells.wide["cross"][cell]
+    if measure == "effect":
+        chosen = np.where(chosen < -_ROUNDING, -chosen, 0)
+    return row_shares(chosen)
+
+
+def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
+    """Raise `InputError` if a model's edges have no such measure."""
+    if measure != "weight" and not (isinstance(model, Translator) and trace.cross.size):
+        raise InputError(f"only encoder-decoders of this project have the measure {measure!r}")
+
+
+@literals
+def all_maps(model: Any, trace: Trace, measure: EdgeMeasure) -> Floats:
+    """Return a measure of cross-attention edges, [L, H + 1, T, S]; all heads together come last."""
+    if measure == "weight":
+        weights = trace.cross if trace.cross.size else source_block(trace).weights
+        return np.concatenate([weights, weights.mean(1, keepdims=True)], 1)
+    found = edges(model.model, trace, measure, kinds=["cross"])
+    return np.concatenate([found.heads["cross"], found.blocks["cross"][:, None]], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Alignment counts of every measure, row and head over N sentence pairs."""
+
+    measures: tuple[EdgeMeasure, ...]  # [M]
+    #: [N, M, rows, L, H + 1, 2], see `alignment_counts`; all heads of a layer come last
+    counts: Ints
+    guesses: Ints  # [N, 2], of the diagonal
+
+    def errors(self, half: int | None = None) -> Floats:
+        """Return alignment error rates [M, rows, L, H + 1]; `half`: 0 or 1, or all pairs."""
+        return _error(self.counts[slice(half, None, None if half is None else 2)].sum(0))
+
+    def diagonal(self, half: int | None = None) -> float:
+        """Return the error of the guess along the diagonal."""
+        return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
+
+    def best(self) -> Best:
+        """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
+
+        A single pair is both halves.
+        """
+        other = int(len(self.counts) > 1)
+        first, second = self.errors(0), self.errors(other)
+        measure, row, layer, head = (
+            int(at) for at in np.unravel_index(np.nanargmin(first), first.shape)
+        )
+        place, drawn = (measure, row, layer, head), np.random.default_rng(0)
+        rest = self.counts[other::2, measure, row, layer, head]
+        sums = rest[drawn.integers(len(rest), size=(2000, len(rest)))].sum(1)
+        low, high = np.nanquantile(_error(sums), [0.025, 0.975])
+        return Best(
+            self.measures[measure], get_args(Row)[row], layer,
+            None if head == first.shape[-1] - 1 else head, float(first[place]),
+            float(second[place]), (float(low), float(high)), self.diagonal(other),
+        )  # fmt: skip
+
+    def alignment_heads(self, most: int = 10) -> list[list[int]]:
+        """Return heads [layer, head] that beat the diagonal on pairs 1, 3, ..., best first.
+
+        They are of the measure and row of `best`.
+        """
+        best = self.best()
+        row = get_args(Row).index(best.row)
+        errors = self.errors(0)[self.measures.index(best.measure), row, :, :-1]
+        order = np.argsort(errors, axis=None, kind="stable")[:most]
+        places = [np.unravel_index(at, errors.shape) for at in order]
+        return [[*map(int, at)] for at in places if errors[at] < self.diagonal(0)]
+
+
+class Best(NamedTuple):
+    """The best place of a `Grid`."""
+
+    measure: EdgeMeasure
+    row: Row
+    layer: int
+    head: int | None  # None: all heads of the layer together
+    chosen: float  # its error on the half where it was chosen
+    error: float  # on the other half
+    interval: tuple[float, float]  # 95%, by bootstrap over the other half's pairs
+    diagonal: float  # error of the guess along the diagonal on the other half
+
+
+def _error(counts: NDArray[Any]) -> Floats:
+    right, total = np.moveaxis(counts, -1, 0).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error: Floats = 1 - right / total
+    return error
+
+
+def error_grid(
+    model: Any, aligned: Aligned, measures: Sequence[EdgeMeasure] = EDGE_MEASURES,
+    progress: Report = no_report,
+) -> Grid:  # fmt: skip
+    """Compare the links of every measure, row and head with gold links.
+
+    The model follows the given translations.
+
+    Raises: `InputError` naming a pair whose links leave its words or that the model cannot read, or
+        a measure that it lacks.
+    """
+    counts, guesses = list[Ints](), list[Ints]()
+    for number, (pair, gold) in enumerate(zip(aligned.pairs, aligned.gold, strict=True), 1):
+        progress(number - 1, len(aligned.pairs))
+        try:
+            trace = model.trace(*pair, top_k=1)
+            known, at = words_of(trace, "predicting", aligned.units), []
+            check_links(gold, len(known.sources), len(known.targets))
+            only = {target for _, target in gold.possible} if aligned.partial else None
+            for measure in measures:
+                check_measure(model, trace, measure)
+                maps = row_shares(all_maps(model, trace, measure))
+                at.append([
+                    _counts(word_maps(trace, row, maps, aligned.units), gold, only)
+                    for row in get_args(Row)
+                ])  # fmt: skip
+        except InputError as error:
+            raise InputError(f"sentence pair {number}: {error}") from None
+        counts.append(np.array(at, np.int64))
+        guess = diagonal(len(known.targets), len(known.sources))
+        guess = frozenset(link for link in guess if only is None or link[1] in only)
+        guesses.append(alignment_counts([guess], [gold])[0])
+    progress(len(aligned.pairs), len(aligned.pairs))
+    return Grid(tuple(measures), np.stack(counts), np.stack(guesses))
+
+
+def _counts(maps: Floats, gold: Gold, only: Collection[int] | None) -> Ints:
+    """Return the counts of `alignment_counts` for the links of maps [L, H, t, s], [L, H, 2]."""
+    keys = maps.argmax(-1)  # [L, H, t]
+    value = np.zeros(maps.shape[-2:], np.int64)
+    for source, target in (*gold.sure, *gold.possible):
+        value[target, source] += 1
+    rows = range(maps.shape[-2]) if only is None else sorted(only)
+    right = sum((value[row][keys[..., row]] for row in rows), np.zeros(keys.shape[:-1], np.int64))
+    return np.stack([right, np.full_like(right, len(rows) + len(gold.sure))], -1)
 
 
 def diagonal_error(aligned: Aligned) -> dict[str, Any]:

@@ -185,6 +185,9 @@ def _starts(groups: Groups, length: int, axis: str) -> list[int]:
 
 Row = Literal["reading", "predicting"]
 
+#: What links join; scripts without spaces have "words" too, but not "spaces".
+LinkUnits = Literal["words", "spaces", "tokens"]
+
 #: (source word, target word), 0-based.
 Link = tuple[int, int]
 
@@ -252,3 +255,57 @@ def source_block(trace: Trace) -> SourceBlock:
     return SourceBlock(
         trace.tgt_tokens[:start], trace.tgt_tokens[start:], trace.decoder_self[:, :, start:, :start]
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Words of a translation and its source, without special tokens, by the rows of one kind."""
+
+    sources: tuple[str, ...]  # [s]
+    targets: tuple[str, ...]  # [t]
+    columns: Groups  # [s], positions of each source word's pieces
+    rows: Groups  # [t], rows of each target word's pieces
+
+
+@literals
+def words_of(trace: Trace, row: Row, units: LinkUnits = "spaces") -> Words:
+    """Return the words of a trace. A word whose row is not in the trace is left out."""
+    if trace.cross.size:
+        sources, read, special = trace.src_tokens, trace.tgt_tokens, set(trace.src_special)
+    else:
+        block = source_block(trace)
+        sources, read, special = block.src_tokens, block.tgt_tokens, {len(block.src_tokens) - 1}
+    first, last = int(row == "reading"), trace.predicted_tokens[-1]
+    targets = [*read[1:], *[last] * (row == "predicting" and last != "</s>")]
+    tags = {at - 1 for at in trace.tgt_special} if trace.cross.size else set()
+    columns, rows = _groups(sources, special, units), _groups(targets, tags, units)
+    return Words(
+        group_labels(sources, columns), group_labels(targets, rows), columns,
+        tuple(tuple(at + first for at in group) for group in rows),
+    )  # fmt: skip
+
+
+def _groups(tokens: Sequence[str], special: Collection[int], units: LinkUnits) -> Groups:
+    groups = word_groups(tokens, special, only_spaces=units == "spaces")
+    if units == "tokens":
+        groups = tuple((at,) for at in range(len(tokens)))
+    return tuple(group for group in groups if group[0] not in special)
+
+
+@literals
+def word_maps(
+    trace: Trace, row: Row, values: Floats | None = None, units: LinkUnits = "spaces"
+) -> Floats:
+    """Return maps of a translation over words, [..., targets, sources].
+
+    Args: values: a measure of cross-attention edges, [..., T, S]; by default the weights of every
+        head, [L, H, T, S]. A one-stack translator has a block of its map.
+    """
+    if values is None:
+        values = trace.cross if trace.cross.size else source_block(trace).weights
+    words = words_of(trace, row, units)
+    maps = np.zeros((*values.shape[:-1], len(words.columns)), np.float32)
+    for at, places in enumerate(words.columns):
+        maps[..., at] = values[..., list(places)].sum(-1)
+    merged = [maps[..., list(places), :].mean(-2) for places in words.rows]
+    return np.stack(merged, -2) if merged else maps[..., :0, :]

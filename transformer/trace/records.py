@@ -8,7 +8,7 @@ B beam rows. Log-probabilities are in nats. Indices are 0-based; screens show th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class Trace:
     states: States | None = field(default=None, repr=False)  # None unless recorded
     # [T], length penalties by which the search divides log P of the first tokens; empty if unknown.
     penalties: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    cells: Cells | None = field(default=None, repr=False)  # None if the maps hold weights
 
     @property
     def n_words(self) -> int:
@@ -83,6 +84,36 @@ class Trace:
         """Return the query tokens and key tokens of one kind: its row and column labels."""
         queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
+
+
+#: Measures of an edge, see `transformer.attribution`.
+CellMeasure = Literal["weight", "norm", "zeroing", "contribution", "effect"]
+CELL_MEASURES: tuple[CellMeasure, ...] = get_args(CellMeasure)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A measure that a trace's maps hold in place of weights; see `transformer.attribution.cells`.
+
+    Layers and heads have one place more, for all of them together, which is not always their mean.
+    """
+
+    measure: CellMeasure
+    wide: dict[AttentionKind, Floats]  # [L + 1, H + 1, n, m]
+    words_only: bool = False  # rows keep words alone
+    #: largest difference of a number in a block's output from the sum of its parts
+    gap: float = 0.0
+
+    def at(self, kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Floats:
+        """Return the map of a head, or of all layers or heads together, [n, m]."""
+        places = (-1 if place is None else place for place in (layer, head))
+        shown: Floats = self.wide[kind][tuple(places)]
+        return shown
+
+    @property
+    def signed(self) -> bool:
+        """True for changes of a log-probability, in nats; other rows are shares."""
+        return self.measure == "effect"
 
 
 class Pair(NamedTuple):
@@ -292,31 +323,6 @@ class Lens:
     top_log_probs: Floats  # [1 + Ld, T], in nats
     ranks: Ints  # [1 + Ld, T], rank of the model's prediction, from 1
     log_probs: Floats  # [1 + Ld, T], its log-probability
-
-
-@dataclass(frozen=True, eq=False)
-class LogitShares:
-    """Shares of the decoder's parts in the difference of two tokens' logits at one step.
-
-    With the scales of all LayerNorms fixed, the rest of the decoder is linear in the outputs of
-    heads and networks, and all shares add up to the difference.
-    """
-
-    step: int  # 0-based
-    ids: tuple[int, int]  # the second token's logit is subtracted
-    difference: float
-    heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
-    feed_forward: Floats  # [Ld], including biases
-    embedding: float  # input token
-    position: float  # position vector
-    bias: float  # all other biases, including LayerNorm's
-
-    @property
-    def total(self) -> float:
-        """The sum of all shares."""
-        arrays = (*self.heads.values(), self.feed_forward)
-        parts = sum(float(shares.sum(dtype=np.float64)) for shares in arrays)
-        return parts + self.embedding + self.position + self.bias
 
 
 @dataclass(frozen=True, eq=False)

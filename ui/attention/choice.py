@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from transformer.attribution.cells import Place
 from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import all_measures, is_built_in, load_measures
@@ -27,7 +28,6 @@ from ui.attention.maps import (
     kinds_of,
     maps_of,
     sheet_of,
-    special_keys,
     tab_of,
     to_pieces,
     values_of,
@@ -190,11 +190,14 @@ def read_choice(
         mass=stored.mass,
         pin=pin,
         queries=tuple(at for at in stored.queries or () if at < n),
-        # By default, sum the weight that heads leave on special tokens.
-        keys=special_keys(trace, kind)
-        if stored.keys is None
-        else tuple(at for at in stored.keys if at < m),
+        keys=tuple(at for at in stored.keys or () if at < m),
     )
+
+
+def places_of(choice: AttentionChoice) -> tuple[Place, ...]:
+    """Return the place of the map under the lens or matrix, () for chosen heads combined."""
+    alone = choice.display != "heads" and not choice.chosen
+    return ((choice.kind, *choice.cell),) if alone else ()
 
 
 def wanted_cell(choice: AttentionChoice) -> Cell:

@@ -8,7 +8,7 @@ import numpy as np
 
 from figures.attention import is_share
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
-from figures.labels import count
+from figures.labels import cell_noun, count
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, How, kept_lines
 from transformer.measures.registered import MEASURES, is_built_in
@@ -43,9 +43,14 @@ MOST_FOLLOWING = 1_000_000
 
 def stem(choice: AttentionChoice, maps: Maps) -> str:
     """Return the file name stem: kind and maps."""
-    names = {"grid": "all heads", "heads": _lines_name(choice), "matrix": name_of_map(choice)}
+    names = {
+        "grid": "all heads",
+        "heads": _lines_name(choice),
+        "matrix": name_of_map(choice, maps.cells),
+    }
     words = ["words"] if choice.units == "words" else []
-    return file_stem(maps.kind_text.name, names[choice.display], *words)
+    measure = [maps.cells.measure] if maps.cells else []
+    return file_stem(maps.kind_text.name, names[choice.display], *measure, *words)
 
 
 def _lines_name(choice: AttentionChoice) -> str:
@@ -134,11 +139,13 @@ def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> 
 
 def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
     maps = maps_of(trace, choice.kind, choice.units)
+    if choice.display != "matrix" and maps.cells is not None and maps.cells.signed:
+        raise InputError("an effect is measured for one map at a time; expected display='matrix'")
     if choice.display == "grid":
         return _grid(trace, choice, maps)
     made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps)
     heads = "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in choice.heads)
-    name = name_of_map(choice)
+    name = name_of_map(choice, maps.cells)
     where = heads if choice.display == "heads" else f"{name[:1].lower()}{name[1:]}"
     return replace(made, facts=facts_of(trace, where))
 
@@ -220,7 +227,7 @@ def _matrix(choice: AttentionChoice, maps: Maps) -> Exhibit:
     shown = shown_map(maps, choice)
     parts = [shown.panel()]
     arrays = {"weights": shown.weights}
-    if choice.keys:
+    if choice.keys and shown.signed is None:
         n_layers, n_heads = maps.weights.shape[:2]
         arrays["mass"] = mass = selected_mass(maps, choice)
         parts.append(
@@ -245,11 +252,13 @@ def panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
     return Panel(
         f"Layer {layer + 1}, head {head + 1}", weights, tuple(maps.queries), tuple(maps.keys),
         f"query: {maps.kind_text.queries}", f"key: {maps.kind_text.keys}",
-        short=f"{layer + 1}.{head + 1}",
+        quantity=cell_noun(maps.cells), short=f"{layer + 1}.{head + 1}",
     )  # fmt: skip
 
 
 def _caption(choice: AttentionChoice, maps: Maps) -> str:
     words = f" {WORD_RULE}" if choice.units == "words" else ""
     masked = " Later keys are masked." if maps.causal else ""
-    return f"Attention weights: rows are queries, columns are keys.{masked}{words}"
+    noun = cell_noun(maps.cells) or "attention weights"
+    noun = f"{noun[:1].upper()}{noun[1:]}"
+    return f"{noun}: rows are queries, columns are keys.{masked}{words}"

@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.labels import (
+    EFFECT_ENDS,
     KIND_NAMES,
     READS_PREDICTS,
     cell_name,
+    cell_noun,
+    combination,
     name_of_kind,
     one_stack,
     query_labels,
@@ -34,8 +37,8 @@ from transformer.measures.heads import (
     pattern_share,
 )
 from transformer.measures.registered import measured
-from transformer.measures.words import Groups, maps_by_words, predicted_words
-from transformer.trace.records import Trace
+from transformer.measures.words import Groups, maps_by_words, merge, predicted_words
+from transformer.trace.records import Cells, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats
 from ui.components.grid import Cell, Sheet, Tab, grid_sheet
 from ui.components.lens import Map
@@ -161,15 +164,22 @@ class Maps:
     special: tuple[int, ...]  # columns that "Dim special tokens" covers
     kind_text: KindText  # texts about this kind
     causal: bool  # whether later keys are masked
+    cells: Cells | None = None  # the measure of `weights`, None for attention weights
+    #: [L + 1, H + 1, n, m], with all heads and all layers together; None if these are means
+    wide: Floats | None = None
 
 
 def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     """Return the maps of one kind in `units`, "tokens" or "words"."""
     special, kind_text = special_keys(trace, kind), kind_text_of(trace, kind)
-    causal = kind == "decoder_self"
+    causal, cells = kind == "decoder_self", trace.cells
+    wide = cells.wide[kind] if cells else None
     if units == "tokens":
         queries, (_, keys) = query_labels(trace, kind), trace.axis_tokens(kind)
-        return Maps(trace.attention(kind), queries, keys, None, None, special, kind_text, causal)
+        return Maps(
+            trace.attention(kind), queries, keys, None, None, special, kind_text, causal,
+            cells, wide,
+        )  # fmt: skip
     words = maps_by_words(trace, kind)
     rows, columns = words.query_groups, words.key_groups
     predicts = () if kind == "encoder_self" else trace.predicted_tokens
@@ -177,7 +187,8 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     return Maps(
         words.weights,
         row_labels(words.queries, predicts and predicted_words(predicts, rows, ended)),
-        words.keys, rows, columns, to_units(special, columns), kind_text, causal,
+        words.keys, rows, columns, to_units(special, columns), kind_text, causal, cells,
+        None if wide is None else merge(wide, rows, columns),
     )  # fmt: skip
 
 
@@ -190,7 +201,9 @@ def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
 def sheet_of(maps: Maps, choice: AttentionChoice) -> Sheet:
     """Return the grid of these maps."""
     return grid_sheet(
-        maps.weights, maps.queries, maps.keys, how=choice.how,
+        maps.weights, maps.queries, maps.keys, how=choice.how, noun=cell_noun(maps.cells),
+        wide=maps.wide if choice.how == "mean" else None,
+        named=combination(maps.cells, choice.how),
         label=f"{maps.kind_text.name}, all layers and heads",
         dimmed_keys=dimmed_columns(maps, choice),
     )  # fmt: skip
@@ -212,25 +225,29 @@ def dimmed_columns(maps: Maps, choice: AttentionChoice) -> tuple[int, ...]:
 
 def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
     """Return the map under the lens: a head, a whole layer or stack, or the chosen heads."""
-    weights = (
-        combine_chosen(maps.weights, choice.heads, choice.how)
-        if choice.chosen
-        else combine(maps.weights, choice.how, *choice.cell)
-    )
+    if choice.chosen:
+        weights = combine_chosen(maps.weights, choice.heads, choice.how)
+    elif maps.wide is None or choice.how != "mean":
+        weights = combine(maps.weights, choice.how, *choice.cell)
+    else:  # heads together are not always their mean
+        layer, head = (-1 if at is None else at for at in choice.cell)
+        weights = maps.wide[layer, head]
+    ends = EFFECT_ENDS if maps.cells is not None and maps.cells.signed else None
     return Map(
-        weights, maps.queries, maps.keys, name_of_map(choice), maps.kind_text.queries,
-        maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal,
+        weights, maps.queries, maps.keys, name_of_map(choice, maps.cells), maps.kind_text.queries,
+        maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal, ends,
+        noun=cell_noun(maps.cells),
     )  # fmt: skip
 
 
-def name_of_map(choice: AttentionChoice) -> str:
-    """Return the name of the map under the lens."""
+def name_of_map(choice: AttentionChoice, cells: Cells | None = None) -> str:
+    """Return the name of the map under the lens, of weights or a measure."""
     if choice.chosen:
         over = "Mean" if choice.how == "mean" else "Maximum"
         named = ", ".join(f"{layer + 1}.{head + 1}" for layer, head in choice.heads[:8])
         more = f" and {len(choice.heads) - 8} more" if len(choice.heads) > 8 else ""
         return f"{over} of heads {named}{more}" if len(choice.heads) > 1 else f"Head {named}"
-    return cell_name(choice.cell, choice.how).capitalize()
+    return cell_name(choice.cell, combination(cells, choice.how)).capitalize()
 
 
 #: Pattern names, which follow "Heads that look at".

@@ -13,12 +13,14 @@ from figures.labels import code, plain_token
 from transformer.measures.heads import Head, combine_chosen, mass_by_head
 from transformer.trace.records import Trace
 from transformer.types import Floats
+from ui.attention.against import draw_beside, other_map, ringed, say_measure
 from ui.attention.choice import (
     AttentionSettings,
     ask_pair,
     choose_cell,
     choose_selection,
     get_drawing,
+    get_maps,
     get_sheet,
     get_tabs,
     heads_do,
@@ -50,8 +52,9 @@ from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill, layer_and_head
+from ui.core.widgets import bound, cells_control, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
+from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
 from ui.work.desk import drawn, get_trace, get_tracer
@@ -85,25 +88,25 @@ def draw_kinds(trace: Trace) -> None:
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
-    trace = get_trace(view)
-    shown = shown_map(maps, choice)
+    several, shown = measured_view(view), shown_map(maps, choice)  # an effect is of one map
+    trace = get_trace(several)
     # Sized for all kinds, so that switching between them does not move the layout.
-    heads, longest = largest(view, trace, choice)
+    heads, longest = largest(several, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
     both = st.container(key="grid_and_lens")
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
-    several, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
+    tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     with grid.container():
         maps_shown = grid_component(
-            get_tabs(view, trace, choice) if several else get_sheet(view, choice),
-            wanted_cell(choice), choice.kind if several else "", marked=wanted_marks(choice),
+            get_tabs(several, trace, choice) if tabs else get_sheet(several, choice),
+            wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
-            does=heads_do(view, trace) if several else {"": heads_do(view, trace)[choice.kind]},
+            does=heads_do(several, trace) if tabs else {"": heads_do(several, trace)[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
-        if several:
+        if tabs:
             st.caption(about(maps))
     with lens.container():
         _say_name(view, shown, choice)
@@ -112,6 +115,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown.lens(height, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
+        say_measure(view, choice)
         offer_cut(view, choice, maps)
         enlarged = replace(choice, display="matrix", queries=(), keys=())
         offer(view, enlarged, maps, "enlarged", "Download this map")
@@ -214,19 +218,20 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown = shown_map(maps, choice)
+    shown, other, sentences = ringed(shown_map(maps, choice), other_map(view, choice))
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
-    matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
+    matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
         selected = (
             to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
         )  # fmt: skip
         draw_map(
-            shown, "matrix", max_height=900 if wide else 470, selected=selected,
+            shown, "matrix", max_height=900 if wide else 520, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
+        say_measure(view, choice)
         offer_cut(view, choice, maps)
     with sums.container():
         draw_kinds(get_trace(view))
@@ -239,7 +244,9 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        _draw_sums(choice, maps)
+        if not draw_beside(other, sentences):
+            several = measured_view(view)
+            _draw_sums(choice, get_maps(several, get_trace(several), choice))
 
 
 def draw_combine() -> None:
@@ -282,12 +289,25 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw every head's weight on the selected tokens, with its definition."""
-    st.markdown("**Sum over chosen tokens**")
-    st.caption(
-        "For each head, the sum of its weights on the chosen keys, averaged over the chosen "
-        "queries (over all queries if you choose none). 1 means that the head looks nowhere else."
-    )
+    """Draw every head's weight on the selected tokens, summed over keys, mean over queries."""
+    if choice.keys:
+        values = selected_mass(maps, choice)
+        layer, head = divmod(int(values.argmax()), values.shape[1])
+        rows = to_units(choice.queries, maps.query_groups)
+        columns = to_units(choice.keys, maps.key_groups)
+        reader, read = (
+            code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
+            for labels, places in ((maps.queries, rows), (maps.keys, columns))
+        )
+        alt = (
+            f"Layer {layer + 1}, head {head + 1} reads it most: {values.max():.0%} of its "
+            f"attention; the mean is {values.mean():.2f}."
+        )
+        st.markdown(f"**How much does each head read {read} at {reader}?**")
+        draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
+        st.caption(alt)
+    else:
+        st.caption("Choose keys here, or their labels in the matrix.")
     for side, labels, positions, groups in (
         ("Keys", maps.keys, choice.keys, maps.key_groups),
         ("Queries", maps.queries, choice.queries, maps.query_groups),
@@ -300,18 +320,6 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             placeholder="All queries" if side == "Queries" else "Choose keys",
             help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
-    if not choice.keys:
-        st.caption("No keys chosen yet: choose some here, or their labels in the matrix.")
-        return
-    values = selected_mass(maps, choice)
-    strongest = divmod(int(values.argmax()), values.shape[1])
-    alt = (
-        f"Table of {values.shape[0]} layers and {values.shape[1]} heads. The largest is "
-        f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
-        f"the mean is {values.mean():.2f}."
-    )
-    draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
-    st.caption(alt.partition(". ")[2])
 
 
 def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
@@ -337,10 +345,13 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        share = _share(shown.weights, shown.dimmed_keys)
-        hidden = f" · dimming {' and '.join(labels)} hides {share} of the attention in this map"
+        hides = f"{_share(shown.weights, shown.dimmed_keys)} of the attention in this map"
+        if shown.noun:
+            hides = "their columns"
+        hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{shown.name}**" + hidden, width="content")
+        st.markdown(f"**{shown.name}**{hidden}", width="content")
+        cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:

@@ -14,7 +14,14 @@ from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
-from ui.attention.choice import AttentionSettings, get_drawing, get_maps, get_sheet, read_choice
+from ui.attention.choice import (
+    AttentionSettings,
+    get_drawing,
+    get_maps,
+    get_sheet,
+    places_of,
+    read_choice,
+)
 from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
@@ -35,9 +42,10 @@ from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import UNITS, bound, choose_one, units_control
+from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
+from ui.frame.cells import about_cells, measured_side
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -54,6 +62,7 @@ BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
 PARAMS: tuple[Param[Any], ...] = (
     KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, AttentionSettings.dim,
     AttentionSettings.how, AttentionSettings.heads, AttentionSettings.mass, AttentionSettings.pin,
+    *CellChoice.params(),
 )  # fmt: skip
 
 #: Maximum height of maps side by side, in pixels.
@@ -112,6 +121,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         )
         cells = st.container()
         units_control()
+        cells_options()
         draw_dim()
         draw_combine()
     units = url_state.get(UNITS)
@@ -130,6 +140,15 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         layer < n_layers and head < n_heads for layer, head in one.heads
     ):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
+    one_map = displays and DISPLAYS[display][1] == "matrix"
+    shown = tuple(
+        measured_side(side, places_of(choice) if one_map else ())
+        for side, choice in zip(pair.sides, (one, two), strict=True)
+    )
+    pair = replace(
+        pair, sides=(shown[0], shown[1]),
+        setup=replace(pair.setup, left=shown[0].view, right=shown[1].view),
+    )  # fmt: skip
     left_maps, right_maps = (
         get_maps(side.view, side.trace, choice)
         for side, choice in zip(pair.sides, (one, two), strict=True)
@@ -149,6 +168,9 @@ def _draw(pair: Pair) -> Download | None:
     if both is None:
         return None
     _DRAW[display](both)
+    choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
+    if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
+        st.caption(text)
     return _download(both, display)
 
 
@@ -230,8 +252,8 @@ def _difference_words(both: Both, difference: Map) -> list[str]:
     lines = [
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"The largest difference is at query {row + 1} "
-        f"{code(plain_token(difference.query_tokens[row]))}: {apart[row]:.3f} bits.",
+        f"They differ most in row {row + 1}, {code(plain_token(difference.query_tokens[row]))}: "
+        f"{apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(

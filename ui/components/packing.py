@@ -136,15 +136,17 @@ def fields(reported: Any, **allowed: Any) -> dict[str, Any] | None:
     return values if all(fits(values[name], allowed[name]) for name in allowed) else None
 
 
-def attention_look(*, signed: bool = False) -> dict[str, Any]:
+def attention_look(*, signed: bool = False, noun: str = "") -> dict[str, Any]:
     """Return header entries for drawing maps: colour scale, its reading, colour of dimmed columns.
 
-    Args: signed: use the diverging scale, for differences.
+    Args:
+        signed: use the diverging scale, for differences.
+        noun: name of a number in the maps, "" for attention weights.
     """
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
     reading = {theme: scale_words(theme) for theme in THEMES}
     colours = signed_colours() if signed else attention_colours()
-    return {"colours": colours, "reading": reading, "cover": cover}
+    return {"colours": colours, "reading": reading, "cover": cover, "noun": noun}
 
 
 def attention_colours() -> dict[str, str]:

@@ -197,6 +197,26 @@ def _title(entry: Entry) -> str:
     return f"{source} → {target}, {text}{built}"
 
 
+def purpose_of(entry: Entry) -> str:
+    """Return what a model is for, as a sentence; "" if that is unknown."""
+    examples = examples_for(entry.whole, entry.metrics)
+    codes = languages_of_training(entry.whole, entry.metrics)
+    task = entry.stack.task if entry.stack else ""
+    relative = entry.config is not None and entry.config.positions == "relative"
+    uses = {
+        "a first look: short strings, whose every weight can be followed.": examples.kind
+        == "letters",
+        "the next word: it continues a text, without a source.": task == "continue",
+        "gaps: it guesses a hidden word from both sides.": task == "fill",
+        "grammar: it writes the tree of a sentence.": codes[1] == TREE,
+        "a comparison: it translates with one stack, without an encoder.": task == "translate",
+        "positions: it learns distances in place of sine waves.": relative,
+        "photo captions: people, animals and what they do.": examples.kind.startswith("captions"),
+        f"everyday sentences from {name_of(codes[0])} into {name_of(codes[1])}.": all(codes),
+    }
+    return next((f"Use it for {use}" for use, fits in uses.items() if fits), "")
+
+
 def group_of(entry: Entry) -> str:
     """Return the model's group, one of `GROUPS`."""
     source, target = languages_of_training(entry.whole, entry.metrics)

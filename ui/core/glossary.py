@@ -52,6 +52,8 @@ _HERE = Path(__file__).parent
 _SAID = tomllib.loads((_HERE / "explanations.toml").read_text("utf-8"))
 #: Hints by name, for "mouse" and "touch".
 HINTS: dict[str, dict[str, str]] = _SAID.pop("hints")
+#: Label, glossary entry, and what a cell of a map shows and what not, by measure.
+CELL_TEXTS: dict[str, dict[str, str]] = _SAID.pop("cells")
 EXPLANATIONS = {page: Explanation(**said) for page, said in _SAID.items()}
 _TABLES = tomllib.loads((_HERE / "glossary.toml").read_text("utf-8"))
 

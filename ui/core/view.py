@@ -68,6 +68,10 @@ class SearchChoice(Choice):
         return 1 if samples and self.sample else self.beam
 
 
+#: Names and values of arguments, in order.
+Cells = tuple[tuple[str, Any], ...]
+
+
 @dataclass(frozen=True)
 class Request:
     """A sentence for a model, with decoding settings."""
@@ -85,6 +89,7 @@ class Request:
     #: src_lang, tgt_lang: language codes, None for models without them
     src_lang: str | None = None
     tgt_lang: str | None = None
+    cells: Cells = ()  # arguments of `transformer.attribution.cells.measured`, () for weights
 
     @cached_property
     def name(self) -> str:
@@ -124,6 +129,7 @@ class View:
     tgt_lang: str = ""
     languages: Languages = field(default_factory=Languages)  # the model's languages
     task: str = ""  # key in the entry's `prefixes`; another model may lack it
+    cells: Cells = ()  # measure of the trace's maps, see `Request`
 
     @property
     def checkpoint(self) -> str:
@@ -196,6 +202,7 @@ class View:
             beam_size=self.beam_size if searched else 1,
             # Only beam search compares translations of different lengths.
             alpha=self.alpha if self.beam_size > 1 and searched else SearchChoice().alpha,
+            cells=self.cells,
             prefix=self.prefix if searched else (),
             target=target,
             sampling=self.sampling if searched else None,

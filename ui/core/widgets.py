@@ -1,6 +1,7 @@
 """Bind widgets to settings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeVar
 
@@ -8,9 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from transformer.measures.words import WORD_RULE
+from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.glossary import HINTS, Explanation, term
+from ui.core.choice import Choice
+from ui.core.glossary import CELL_TEXTS, HINTS, Explanation, term
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
@@ -18,6 +21,17 @@ T = TypeVar("T")
 
 #: Unit of map rows and columns.
 UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
+
+
+@dataclass(frozen=True)
+class CellChoice(Choice):
+    """URL settings of all maps."""
+
+    cell: Param[str] = Param("cell", url_state.one_of(CELL_MEASURES), "weight")
+    words_only: Param[bool] = url_state.switch("words_only")
+    #: a second measure beside the matrix
+    against: Param[str] = Param("against", url_state.one_of(("none", *CELL_MEASURES)), "none")
+    check: Param[bool] = url_state.switch("check")  # whether measures are compared with the effect
 
 
 def fill(key: str, value: object) -> None:
@@ -174,6 +188,52 @@ def units_control() -> str:
                  lambda on: url_state.put(UNITS, "words" if on else "tokens")),
     )  # fmt: skip
     return url_state.get(UNITS)
+
+
+def cell_measure() -> CellMeasure:
+    """Return the stored measure."""
+    return next(name for name in CELL_MEASURES if name == url_state.get(CellChoice.cell))
+
+
+def weights_alone() -> bool:
+    """Return True if maps show plain weights, without a check."""
+    return CellChoice.read() == CellChoice()
+
+
+def cells_control(*, units: bool = False) -> None:
+    """Draw the control of what a cell shows, closed: its label names the measure.
+
+    Args: units: with the switch for whole words, where there is no room beside it.
+    """
+    label = CELL_TEXTS[cell_measure()]["label"].lower()
+    label += ", words only" * url_state.get(CellChoice.words_only)
+    label += ", by words" * (units and url_state.get(UNITS) == "words")
+    icon = ":material/opacity:"
+    with st.popover(f"A cell shows: {label}", icon=icon, type="tertiary", key="cells"):
+        if units:
+            units_control()
+        cells_options()
+
+
+def cells_options() -> None:
+    """Draw the control's options, for a place inside another popover."""
+    CellChoice.show()
+    texts = CELL_TEXTS[cell_measure()]
+    st.radio(
+        "A cell shows", CELL_MEASURES, format_func=lambda name: CELL_TEXTS[name]["label"],
+        captions=[CELL_TEXTS[name]["text"] for name in CELL_MEASURES], **bound(CellChoice.cell),
+    )  # fmt: skip
+    st.toggle(
+        "Words only", **bound(CellChoice.words_only),
+        help="Set special tokens, tags and punctuation to 0, and divide each row by what is left.",
+    )  # fmt: skip
+    st.toggle(
+        "Check against the effect", **bound(CellChoice.check),
+        help="Rank correlation (Spearman) of each measure with the size of the effect, over the "
+        "edges of the map on screen.",
+    )  # fmt: skip
+    with st.expander(f"What is this? {texts['label']}"):
+        st.markdown(term(texts["term"]))
 
 
 def draw_hint(name: str) -> None:

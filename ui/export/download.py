@@ -225,5 +225,5 @@ def source_of(view: View) -> Source:
     arguments = tuple(request.arguments().items())
     return Source(
         view.checkpoint, view.kind, view.device, request.sentence, arguments,
-        edits=view.entry.ref.edits,
+        edits=view.entry.ref.edits, cells=view.cells,
     )  # fmt: skip

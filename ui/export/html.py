@@ -11,9 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from figures import paper
 from figures.exhibit import Exhibit, Offline, Panel, Series
@@ -21,15 +23,32 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
+from ui.components.packing import attention_look
 from ui.platform.assets import font_file
 
-__all__ = ["save", "to_html"]
+__all__ = ["Shared", "document", "save", "shared_files", "to_html", "worker_script"]
 
 #: Maximum count of numbers in a page's table.
 MOST_IN_TABLE = 4_000
 
 #: The page's second background colour, which is not in the palette.
 _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
+
+
+#: Scripts of the box on a site's pages, and of its worker.
+_BOX = ("live/messages.js", "live/box.js")
+_WORKER = tuple(f"live/{name}.js" for name in ("text", "model", "search", "record", "worker"))
+
+#: Views of a site's pages.
+_SITE = ("player", "grid", "lens", "lines", "stages", "tree", "plan", "parts")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A page's own parts where pages of a site share scripts, styles and font."""
+
+    before: str  # HTML above the views
+    after: str  # HTML below them
 
 
 @cache
@@ -48,8 +67,10 @@ def font_face() -> str:
     )
 
 
-def to_html(exhibit: Exhibit) -> bytes:
+def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
     """Return the page, with the exhibit's interactive views, or with the SVG if it has none.
+
+    Args: shared: the page's parts if it lies beside `shared_files`, which it then names.
 
     Raises: `ValueError` for a component that is not in `ui.components.files`.
     """
@@ -58,32 +79,48 @@ def to_html(exhibit: Exhibit) -> bytes:
     for name in names:
         if name not in COMPONENTS:
             raise ValueError(f"component {name!r} is not one of {', '.join(COMPONENTS)}")
-    light, dark = _variables("light"), _variables("dark")
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
-    theme = f"{font_face()}:root {{{light}}}\n{dark}\n"
-    styles = [theme + _read("offline.css"), *map(style, names)]
-    code = _script(names) if names else ""
-    scripts = _hash(code) if code else "'none'"
-    policy = (
-        f"default-src 'none'; script-src {scripts}; "
-        f"style-src {' '.join(map(_hash, styles))}; img-src data:; font-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     title, caption = _text(exhibit.title), _text(exhibit.legend)
-    body = [f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
+    body = ["<main>", f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
+    body += [shared.before] if shared else []
     if views:
-        body += _views(views, dict(zip(names, styles[1:], strict=True)))
+        body += _views(views)
     else:
         # As an image: the policy allows no style attributes, which matplotlib writes.
         drawing = base64.b64encode(paper.to_svg(exhibit)).decode()
         body.append(f'<img alt="{title}" src="data:image/svg+xml;base64,{drawing}">')
+    body += [shared.after] if shared else []
     body.append(_numbers(exhibit))
     if exhibit.program:
         program = f"<pre><code>{escape(exhibit.program)}</code></pre>"
         body.append(f"<details><summary>The program</summary>{program}</details>")
-    body.append("<footer>Made with Headlight</footer>")
+    body.append("</main><footer>Made with Headlight</footer>")
+    if shared:
+        body.append('<script src="files/views.js"></script>')
+        return document(title, body)
+    sheet = font_face() + theme() + _read("offline.css")
+    code = _script(names) if names else ""
     if code:
         body.append(f"<script>{code}</script>")
+    scripts = _hash(code) if code else "'none'"
+    allowed = f"script-src {scripts}; style-src {' '.join(map(_hash, (sheet, *map(style, names))))}"
+    return _document(title, body, f"{allowed}; font-src data:", f"<style>{sheet}</style>")
+
+
+def document(title: str, body: Sequence[str]) -> bytes:
+    """Return a page of a site; `title` and `body` are HTML.
+
+    Policies know files from elsewhere by address only: "self" for a server, "file:" for a folder.
+    """
+    styles = " ".join(_hash(style(name)) for name in _SITE)
+    allowed = (
+        f"script-src 'self' file:; style-src 'self' file: {styles}; font-src 'self' file:; "
+        "worker-src blob:"
+    )
+    return _document(title, body, allowed, '<link rel="stylesheet" href="files/site.css">')
+
+
+def _document(title: str, body: Sequence[str], allowed: str, sheet: str) -> bytes:
+    policy = f"default-src 'none'; {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
     head = f"""<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8">
@@ -91,9 +128,33 @@ def to_html(exhibit: Exhibit) -> bytes:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
-<style>{styles[0]}</style></head>
+{sheet}</head>
 <body>"""
     return "\n".join([head, *body, "</body></html>\n"]).encode("utf-8", errors="replace")
+
+
+def shared_files() -> dict[str, bytes]:
+    """Return the files that pages of a site share, by name: script, styles, and font if known."""
+    font = '@font-face {{ font-family: "Source Sans"; font-weight: 200 900; src: url("{}"); }}\n'
+    path = font_file()
+    face = font.format("font.woff2") if path else ""
+    names = ("offline.css", "live/site.css")
+    files = {
+        "views.js": _script(_SITE, look=attention_look(), worker=worker_script()).encode(),
+        "site.css": "\n".join([face + theme(), *map(_read, names)]).encode(),
+    }
+    return files | ({"font.woff2": path.read_bytes()} if path else {})
+
+
+def worker_script() -> str:
+    """Return the script of the worker that translates in the browser."""
+    return "\n".join(map(_read, _WORKER))
+
+
+def theme() -> str:
+    """Return the CSS with the colours of both themes."""
+    light, dark = _variables("light"), _variables("dark")
+    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n"
 
 
 def save(exhibit: Exhibit, path: str | Path) -> Path:
@@ -105,10 +166,8 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
     return path
 
 
-def _views(views: Sequence[Offline], sheets: dict[str, str]) -> list[str]:
-    # "<" is escaped, so no text can end the element.
-    styles = json.dumps(sheets).replace("<", "\\u003c")
-    lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
+def _views(views: Sequence[Offline]) -> list[str]:
+    lines = ['<div class="views">']
     for index, view in enumerate(views):
         if view.title:
             lines.append(f"<h2>{_text(view.title)}</h2>")
@@ -163,13 +222,23 @@ def _read(name: str) -> str:
     return (Path(__file__).parent / name).read_text("utf-8")
 
 
-def _script(names: Sequence[str]) -> str:
+def _script(names: Sequence[str], **site: Any) -> str:
+    """Return the script of a page with these components, or of all pages of a site."""
     mounts = [f"{script(name)}mounts[{json.dumps(name)}] = view.default;" for name in names]
     start = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
-    code = "\n".join([*start, *mounts, _read("offline.js")])
+    given = {"styles": {name: style(name) for name in names}} | {
+        name.upper(): value for name, value in site.items()
+    }
+    # "<" is escaped, so no text can end the element.
+    start += [f"const {name} = {_json(value)};" for name, value in given.items()]
+    code = "\n".join([*start, *mounts, *map(_read, ("offline.js", *(_BOX if site else ())))])
     if re.search(r"</script|<!--", code, re.IGNORECASE):
         raise ValueError("a component's script would end the element that holds it")
     return f"(() => {{\n{code}\n}})();"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _hash(text: str) -> str:

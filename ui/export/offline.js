@@ -1,9 +1,10 @@
 // Mounts a page's views without a server.
 //
-// `mounts` comes from the component scripts before this one. The data are base64 in the page, which
-// cannot end a script or become markup. Nothing here uses the network.
+// `mounts` and `styles` come from the components before this script. The data are base64 in the page,
+// which cannot end a script or become markup. Nothing here uses the network.
 
-const styles = JSON.parse(document.getElementById("styles").textContent);
+// Called with a view, and the name and value of what it reports.
+const listeners = [];
 
 function bytesOf(id) {
   const text = atob(document.getElementById(id).textContent.trim());
@@ -15,15 +16,21 @@ const views = [...document.querySelectorAll(".view")].map((host, index) => {
   const root = host.attachShadow({ mode: "open" });
   const style = document.createElement("style");
   style.textContent = styles[name];
-  const place = document.createElement("div");
-  place.className = `${name} component`;
-  root.append(style, place);
-  const follows = JSON.parse(host.dataset.follows);
-  return { name, root, index, message: host.dataset.message, follows, stop: undefined };
+  const view = { name, host, root, index, message: host.dataset.message, turn: 0 };
+  view.follows = JSON.parse(host.dataset.follows);
+  view.renew = () => {
+    const place = document.createElement("div");
+    place.className = `${name} component`;
+    view.stop?.();
+    root.replaceChildren(style, place);
+  };
+  view.renew();
+  return view;
 });
 
 function show(view) {
   const answer = (name, value) => {
+    listeners.forEach((listen) => listen(view, name, value));
     const next = views[view.index + 1];
     const message = next && next.follows[JSON.stringify(value?.choice ?? value)];
     if (!message) return;
@@ -31,8 +38,8 @@ function show(view) {
     show(next);
   };
   view.stop = mounts[view.name]({
-    data: bytesOf(view.message),
-    key: `view-${view.index}`,
+    data: view.data ?? bytesOf(view.message),
+    key: `view-${view.index}-${view.turn}`, // a new turn forgets the choice
     name: view.name,
     parentElement: view.root,
     setTriggerValue: answer,

@@ -44,6 +44,8 @@ class Source:
     #: other arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
     edits: str = ""  # the model's edits
+    #: arguments of `transformer.attribution.cells.measured`, () for weights
+    cells: tuple[tuple[str, Any], ...] = ()
 
     def figure(self, figure: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
         """Return a figure with its origin and the program that makes it.
@@ -76,7 +78,11 @@ class Source:
         """Return the line that makes the trace; `changed` are other arguments, as Python code."""
         arguments = changed or {name: repr(value) for name, value in self.arguments}
         lines = "".join(f"    {name}={value},\n" for name, value in arguments.items())
-        return f"{trace} = {model}.trace(\n    {self.sentence!r},\n{lines})\n"
+        traced = f"{trace} = {model}.trace(\n    {self.sentence!r},\n{lines})\n"
+        if not self.cells:
+            return traced
+        chosen = "".join(f"    {name}={value!r},\n" for name, value in self.cells)
+        return f"{traced}{trace} = measured(\n    {model}, {trace},\n{chosen})\n"
 
 
 def facts_of(trace: Trace, where: str = "") -> dict[str, str]:
@@ -144,4 +150,6 @@ def start_of(traced: tuple[Source, ...], *imports: str) -> str:
     lines = {"from transformer.models.catalogue import ModelRef, open_tracer", *imports}
     if any(name == "sampling" for source in traced for name, _ in source.arguments):
         lines.add("from transformer.search.sampling import Sampling")
+    if any(source.cells for source in traced):
+        lines.add("from transformer.attribution.cells import measured")
     return _START.format(imports="\n".join(sorted(lines)))

@@ -67,20 +67,22 @@ def _draw_filled(view: View) -> None:
     trace = get_trace(view)
     guesses = computed(view, GUESSES)
     hidden = any(guess.log_prob is None for guess in guesses)
+    words, more = st.columns([5, 2], vertical_alignment="center")
     in_turn = "" if hidden else (
         " Until then, **each token is hidden in turn**, and its bar shows how probable it was."
     )  # fmt: skip
-    with st.container(key="after_lead"):
-        st.markdown("This model predicts a hidden word from the words on both sides.")
-    _draw_guesses(guesses)
-    st.markdown(f"To hide a word, write {code(MASK)} in its place.{in_turn}")
+    words.markdown(
+        "This model predicts a hidden word from the words on both sides. To hide a word, write "
+        f"{code(MASK)} in its place.{in_turn}"
+    )
     example = _with_a_gap(trace)
-    with st.container(horizontal=True):
+    with more.container(horizontal=True, horizontal_alignment="right"):
         if not hidden and example:
             st.button(
                 "Hide a word", icon=":material/visibility_off:", on_click=ask_for, args=(example,)
             )
         _offer_download(view, len(guesses))
+    _draw_guesses(guesses)
 
 
 def _with_a_gap(trace: Trace) -> str:
@@ -100,7 +102,22 @@ def _draw_continued(view: View) -> None:
     )
     trace = computed(view, continuation)
     guesses = exhibits.next_tokens(trace, n)
-    picture = st.container()
+    words, more = st.columns([5, 2], vertical_alignment="center")
+    words.markdown(
+        "**What comes next?** This model has read your text and rates every token. It "
+        "writes one, reads it too, and so continues, in bold."
+    )
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        _offer_download(view, len(guesses))
+    if n:
+        start = trace.n_forced + 1
+        typed, written = (
+            "".join(tokens).replace("\u2581", " ")
+            for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
+        )
+        space = " " if written.startswith(" ") else ""
+        draw_text(typed.strip() + space, view.spoken[1], written.strip())
+    _draw_guesses(guesses, trace.n_forced if n else None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         names = {count: f"{count} tokens" for count in LENGTHS}
         choose_one(
@@ -116,27 +133,16 @@ def _draw_continued(view: View) -> None:
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
             help="Takes the most probable token each time, without chance.",
         )  # fmt: skip
-        _offer_download(view, len(guesses))
-    st.markdown(
-        "This model sees only earlier tokens. The bars show how probable each token was, given the "
-        "tokens before it." + " The model ended the sentence." * bool(n and trace.complete)
-    )
-    with picture:
-        start = trace.n_forced + 1
-        typed, written = (
-            "".join(tokens).replace("\u2581", " ")
-            for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
-        )
-        space = " " if written.startswith(" ") else ""
-        draw_text(typed.strip() + space, view.spoken[1], written.strip())
-        _draw_guesses(guesses)
+    if n and trace.complete:
+        st.caption("The model ended the sentence.")
 
 
-def _draw_guesses(guesses: Sequence[Guesses]) -> None:
+def _draw_guesses(guesses: Sequence[Guesses], first: int | None = None) -> None:
     tokens, odds = [guess.token for guess in guesses], exhibits.probabilities_of(guesses)
-    first = int(odds.argmin())  # the first hidden place, or the least probable token
+    if first is None:
+        first = int(odds.argmin())  # the first hidden place, or the least probable token
     chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
-    left, right = st.columns([5, 4], gap="large")
+    right, left = st.columns([4, 5], gap="large")
     theme = current_theme()
     if np.isnan(odds).all():  # hidden words have no probability
         right = left
@@ -145,6 +151,7 @@ def _draw_guesses(guesses: Sequence[Guesses]) -> None:
             f"{plain_token(token)} {'not written' if np.isnan(value) else f'{value:.0%}'}"
             for token, value in zip(tokens, odds, strict=True)
         )
+        left.markdown("**How probable each token was**")
         chart = expected(tokens, odds, theme, chosen=chosen)
         draw_chart(chart, f"Probability of each token: {alt}.", left)
     with right:

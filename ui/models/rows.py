@@ -16,7 +16,7 @@ from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, mapping,
 from transformer.files.safe import read_small
 from transformer.models.catalogue import Entry
 from ui.core import url_state
-from ui.core.examples import by_title, examples_for, group_of
+from ui.core.examples import by_title, examples_for, group_of, purpose_of
 from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.core.widgets import bound, sets
@@ -105,13 +105,16 @@ def _draw_broken(entry: Entry, bring: Callable[[Entry], None]) -> None:
 
 
 def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]) -> None:
-    words, figures, buttons = st.columns([6, 5, 3], vertical_alignment="center")
+    words, figures, buttons = st.columns([8, 3, 3], vertical_alignment="center")
     words.markdown(f"**{plain(shorten(title, 80))}**")
     own = "" if title == entry.name else f"{code(entry.name, 60)} · "
-    words.caption(own + plain(" · ".join(shape_of(entry))))
+    shape = own + plain(" · ".join(shape_of(entry)))
+    purpose = purpose_of(entry)
+    words.caption(purpose or shape, help=shape if purpose else None)
     letters = examples_for(entry.name, entry.metrics).kind == "letters"
-    help = "\n\n".join(meanings(entry.metrics)) or None
-    figures.caption("  \n".join(figures_of(entry.metrics, letters=letters)), help=help)
+    measured = figures_of(entry.metrics, letters=letters)
+    help = "\n\n".join([*measured, *meanings(entry.metrics)])
+    figures.caption(measured[0].partition(" · ")[0], help=help)
     card = card_path(entry)
     opened = url_state.get(CARD) == entry.name
     with buttons, st.container(horizontal=True, horizontal_alignment="right"):

@@ -266,8 +266,8 @@ def draw_distances(view: View, model: Translator) -> None:
         f"In **{plain(view.title)}**, the vectors contain no position. Each head adds a bias to "
         "its scores, which depends on the distance of the key, before (left) or after (right) the "
         "query; far distances share a bias. All layers of a stack use the same biases, which "
-        "started at 0 (as in T5, Raffel et al. 2020). **The head prefers distances in warm "
-        "colours** and avoids the blue ones.",
+        "started at 0 (as in T5, Raffel et al. 2020). Orange raises the score of a "
+        "distance, blue lowers it.",
     )
     side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
     arrays = exhibits.relative_positions(model, side, reach=_REACH).arrays

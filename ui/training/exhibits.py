@@ -7,10 +7,13 @@ import numpy as np
 from figures.exhibit import Exhibit, Series
 from figures.training import Change
 from transformer.evaluation.ablation_summary import Line, table
-from transformer.evaluation.ablations import shipped
+from transformer.evaluation.ablations import GROUPS, shipped
 
 #: Axis titles by measure.
-AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}
+AXES = {
+    "nll": "log of perplexity against the unchanged model",
+    "bleu": "BLEU against the unchanged model",
+}
 
 
 def ablations() -> Exhibit:
@@ -36,7 +39,8 @@ def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
     """Return how the other rows differ from the first row, the base model."""
     return [
         Change(
-            f"{line.variation.group}  {line.variation.change}",
+            line.variation.words,
+            f"({line.variation.group})  {GROUPS[line.variation.group]}",
             figures.difference, figures.reach, figures.theirs, figures.verdict,
         )
         for line in lines[1:]

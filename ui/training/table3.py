@@ -4,7 +4,7 @@ from collections import Counter
 
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import plain, signed
 from figures.training import differences
 from transformer.evaluation.ablation_summary import Line, Verdict, caveats, table
 from transformer.evaluation.ablations import Results, shipped
@@ -16,11 +16,16 @@ from ui.training.choice import MEASURE, MEASURES
 from ui.training.exhibits import AXES, ablations, changes_of
 
 _VERDICTS: dict[Verdict, str] = {
-    "same direction, significant": "in the paper's direction",
+    "same direction, significant": "go in the paper's direction",
     "other direction": "in the other direction",
     "no direction in the paper": "where the paper shows none",
     "too close to tell": "too close to tell",
     "not run": "not run",
+}
+
+_READ = {
+    "nll": "Lower perplexity: the model is less surprised by the right word. **← better, worse →**",
+    "bleu": "Higher BLEU: more like a person's translation. **← worse, better →**",
 }
 
 
@@ -32,13 +37,15 @@ def draw_table3() -> None:
     totals = Counter(line.figures[measure].verdict for line in lines[1:])
     counts = [f"{totals[verdict]} {text}" for verdict, text in _VERDICTS.items() if totals[verdict]]
     st.markdown(
-        "Section 6.2 asks which parts of the architecture matter: **change one thing, train again, "
-        "compare.** Here, each row is a model a quarter as wide and half as deep as the paper's, "
-        f"trained on photo captions (Multi30k). Of {len(lines) - 1} changes: {', '.join(counts)}."
+        "Which parts of a Transformer matter? **Change one thing, train again, compare.** Here, "
+        f"small models repeat the paper's table 3: of {len(lines) - 1} changes, "
+        f"{', '.join(counts)}."
     )
-    left, more = st.columns([8, 2], vertical_alignment="bottom")
-    choose_one("Measure", MEASURE, MEASURES, left)
-    download_below(more, None, "table-3", ablations)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        choose_one("Measure", MEASURE, MEASURES)
+        st.caption(_READ[measure])
+        st.space("stretch")
+        download_below(st.container(width="content"), None, "table-3", ablations)
     changes = changes_of(lines, measure)
     better = "left" if measure == "nll" else "right"
     draw_chart(
@@ -47,11 +54,10 @@ def draw_table3() -> None:
         + "; ".join(f"{change.name} {change.verdict}" for change in changes),
     )
     st.caption(
-        f"Further {better} is better. Each line is a 95% interval, from the variation between "
-        "a row's runs and base's (Welch's t). Verdicts are stricter: an interval that excludes "
-        f"zero can still be too close to tell. {caveats(results, lines)} A direction says nothing "
-        "about size: compare “here” with “there”. One unit in the paper's last digit counts as no "
-        "direction."
+        "Each line is a 95% interval, from the variation between a row's runs and the unchanged "
+        "model's (Welch's t). Verdicts are stricter: an interval that excludes zero can still be "
+        f"too close to tell. {caveats(results, lines)} A direction says nothing about size: "
+        "compare “here” with “paper”. One unit in the paper's last digit counts as no direction."
     )
     st.table(_cells(lines, measure), hide_index=True)
     _draw_source(results.comparable)
@@ -59,14 +65,30 @@ def draw_table3() -> None:
 
 def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
     name = "PPL" if measure == "nll" else "BLEU"
-    columns = ("row", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
-               AXES[measure])  # fmt: skip
+    columns = ("row", "change", "in symbols", "in the paper", "parameters", "runs", name,
+               f"{name} in the paper", "against the unchanged model")  # fmt: skip
     rows = [
-        ("" if row.group == "base" else row.group, row.change, row.theirs, *line.cells(measure))
+        (
+            "" if row.group == "base" else f"({row.group})", row.words, row.change, row.theirs,
+            *line.cells(measure)[:-1], _against(line, measure),
+        )
         for line in lines
         for row in (line.variation,)
-    ]
+    ]  # fmt: skip
     return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _against(line: Line, measure: str) -> str:
+    """Return a row's difference here and in the paper, each better or worse, and the verdict."""
+    figure = line.figures[measure]
+    if line.variation.group == "base" or not line.seeds:
+        return "" if line.seeds else _VERDICTS[figure.verdict]
+    here, there = (
+        f"{'▲ better' if (value < 0) == (measure == 'nll') else '▼ worse'} "
+        f"({signed(value, 3 if measure == 'nll' else 1)})"
+        for value in (figure.difference, figure.theirs)
+    )
+    return f"{here} here, {there} in the paper: {_VERDICTS[figure.verdict]}"
 
 
 def _draw_source(results: Results) -> None:
@@ -82,9 +104,10 @@ def _draw_source(results: Results) -> None:
             "α = 0.6. The paper trained for 100,000 updates of 25,000 tokens on WMT 2014 and "
             "evaluated on newstest2013, so compare differences, not absolute values."
         )
-    st.caption("Run more rows and seeds on any machine; a stopped run resumes:")
-    st.code(
-        "python -m transformer ablations --data DIR --out DIR [--rows heads-1 layers-1 ...] "
-        "[--seeds 1 2 3 ...]",
-        language="bash",
-    )
+    with st.expander("Run more rows and seeds", icon=":material/terminal:"):
+        st.code(
+            "python -m transformer ablations --data DIR --out DIR [--rows heads-1 layers-1 ...] "
+            "[--seeds 1 2 3 ...]",
+            language="bash",
+        )
+        st.caption("On any machine; a stopped run resumes.")

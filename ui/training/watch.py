@@ -11,6 +11,7 @@ from figures.labels import code, plain
 from figures.training import curves
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
+from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import current_entries
 from ui.training.choice import WATCHED
@@ -35,26 +36,23 @@ _CURVES = (
 def draw_watch() -> None:
     """Draw the view."""
     url_state.show(WATCHED)
-    st.markdown(
-        "Training a translator takes hours. This page draws the log of `python -m transformer "
-        "train` while it grows. **Choose several runs to compare their recipes.**"
-    )
     roots = folders_in(VARIABLE, "runs")
     runs = list_runs(roots)
     if not runs:
-        names = ", ".join(code(f"{root.name}/") for root in roots)
-        st.info(
-            f"There are no runs in {names} yet. Start one in a terminal, or set {VARIABLE} to a "
-            "folder of runs and restart the app.",
-            icon=":material/folder_open:",
-        )
-        st.code(
-            "python -m transformer train recipes/multi30k-en-de.toml --data DIR --download "
-            "--out runs/multi30k",
-            language="bash",
-        )
         _draw_shipped()
+        names = ", ".join(code(f"{root.name}/") for root in roots)
+        with st.expander("Watch a run of your own", icon=":material/terminal:"):
+            st.markdown(
+                f"There are no runs in {names} yet. Start one in a terminal; this page draws its "
+                f"log while it grows. Or set `{VARIABLE}` to a folder of runs and restart the app."
+            )
+            st.code(
+                "python -m transformer train recipes/multi30k-en-de.toml --data DIR --download "
+                "--out runs/multi30k",
+                language="bash",
+            )
         return
+    st.markdown("The log of each run, while it grows. **Choose several to compare their recipes.**")
     selected = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
     st.session_state.watched_runs = selected or [next(iter(runs))]
     chosen = st.multiselect(
@@ -70,15 +68,19 @@ def draw_watch() -> None:
 def _draw_shipped() -> None:
     """Draw the losses of the installed models' training, as far as their snapshots hold them."""
     lines = {
-        entry.name: [(at.updates, at.val_nll) for at in entry.history.snapshots]
+        title_of(entry): [(at.updates, at.val_nll) for at in entry.history.snapshots]
         for entry in current_entries()
         if entry.ok and entry.updates is None
         and any(math.isfinite(at.val_nll) for at in entry.history.snapshots)
     }  # fmt: skip
     if lines:
-        st.markdown("**Validation loss of the installed models in training**")
-        chart = curves(lines, "nats per piece", current_theme(), height=360)
-        draw_chart(chart, f"Validation loss of the installed models: {last(lines)}")
+        st.markdown(
+            "**How the installed models learned.** Each line is one model, from random weights on: "
+            "its loss on sentences that it did not train on. Lower is better, and most is learned "
+            "in the first few hundred updates."
+        )
+        chart = curves(lines, "loss, nats per token", current_theme(), height=400)
+        draw_chart(chart, f"Loss of the installed models: {last(lines)}")
 
 
 def _remember() -> None:

@@ -18,6 +18,7 @@ class TranslateChoice(Choice):
     view: Param[str] = VIEW
     why: Param[tuple[int, int] | None] = WHY
     all_parts: Param[bool] = url_state.switch("all_parts")
+    sources: Param[bool] = url_state.switch("sources")  # source or prefix, below the player
 
 
 class Pair(NamedTuple):

@@ -4,14 +4,22 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, query_labels
+from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
+from figures.labels import (
+    KIND_NAMES,
+    READS_PREDICTS,
+    cell_name,
+    cell_noun,
+    combination,
+    query_labels,
+)
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
+from transformer.types import AttentionKind
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
 
@@ -22,14 +30,15 @@ ORIGINS: dict[Kind, str] = dict.fromkeys(get_args(Kind), "Recorded live") | {
 }
 
 
-def stem(place: PlayerPlace, *, words: bool) -> str:
-    """Return the file name stem, with layer and head."""
+def stem(place: PlayerPlace, *, words: bool, measure: str = "") -> str:
+    """Return the file name stem, with layer and head; `measure` is "" for weights."""
     which = (
         "mean" if place.layer is None else f"layer {place.layer}",
         "mean" if place.head is None else f"head {place.head}",
     )
     part = ["self-attention"] if place.kind == "decoder_self" else []
-    return file_stem("decoding", *part, *dict.fromkeys(which), *(["words"] if words else []))
+    more = [*([measure] if measure else []), *(["words"] if words else [])]
+    return file_stem("decoding", *part, *dict.fromkeys(which), *more)
 
 
 def decoding(
@@ -49,9 +58,12 @@ def decoding(
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
     checked_whole("step", step, max(1, len(trace.predicted_tokens)))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
+    cells = trace.cells
+    parts: tuple[AttentionKind, ...] = ("cross", "decoder_self")
+    places = {part: (layer, head) if kind in (part, "both") else () for part in parts}
     cross, own = (
-        combine(maps, "mean", *((layer, head) if kind in (part, "both") else ()))
-        for part, maps in (("cross", trace.cross), ("decoder_self", trace.decoder_self))
+        cells.at(part, *place) if cells else combine(trace.attention(part), "mean", *place)
+        for part, place in places.items()
     )
     sources, keys = trace.src_tokens, trace.tgt_tokens
     if words:
@@ -72,25 +84,29 @@ def decoding(
     # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
+    noun = cell_noun(cells)
+    what = f"{noun[:1].upper()}{noun[1:]}" if noun else "Attention"
+    scale: tuple[Scale, str] = ("diverging" if cells and cells.signed else "attention", noun)
     named = next((name for code, name in KIND_NAMES.items() if code == kind), "")
     of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
-    facts = facts_of(trace, cell_name((layer, head)) + of_kind)
+    facts = facts_of(trace, cell_name((layer, head), combination(cells)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     prefix = ""
     if trace.n_forced and not trace.forced:
         prefix = f" The first {trace.n_forced} tokens were given."
     return Exhibit(
-        name=stem(place, words=words),
+        name=stem(place, words=words, measure=cells.measure if cells else ""),
         title="Where the decoder looks, step by step",
-        caption=f"Attention {how}; rows are queries, columns are keys.{units}{prefix}",
+        caption=f"{what} {how}; rows are queries, columns are keys.{units}{prefix}",
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
+                *scale,
             ),
             Panel(
                 "Self-attention onto the prefix", np.where(future, np.nan, own),
-                rows, keys, queries, "key: prefix",
+                rows, keys, queries, "key: prefix", *scale,
             ),
             Series(
                 "Translation, step by step", steps,

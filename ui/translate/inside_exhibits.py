@@ -6,13 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import READS_PREDICTS, plain_token, query_labels
+from figures.labels import READS_PREDICTS, numbered, plain_token, query_labels
+from transformer.attribution.edges import edges
+from transformer.attribution.mixing import Mix, loose, mix
 from transformer.measures.compare import not_shared
 from transformer.search.records import Translation
 from transformer.search.request import Progress, SearchOptions, excluded
-from transformer.trace.lens import changes_without, lens, logit_shares, parts_of
+from transformer.trace.lens import changes_without, lens, logit_shares
 from transformer.trace.records import Lens, Trace
 from transformer.translator import Translator
+from transformer.worker.job import report
 from ui.components.layers import columns, layers_component
 from ui.export.programs import facts_of
 
@@ -111,8 +114,7 @@ def shares_of(
 ) -> tuple[float, list[Share]]:
     """Return the difference between two logits, and the parts' shares, largest first."""
     result = logit_shares(model.model, trace, step, one, other)
-    parts = parts_of(result)
-    largest = [part for part, _ in parts[:MEASURED]]
+    largest = [part for part, _ in result.parts[:MEASURED]]
     lost = [-each for each in changes_without(model.model, trace, result, largest)]
     token = plain_token(trace.tgt_tokens[step])
     names = {
@@ -121,8 +123,9 @@ def shares_of(
         "position": f"position {step + 1}",
     }  # fmt: skip
     rows = []
-    for at, ((kind, *place), share) in enumerate(parts):
-        layer, head = (0 if each is None else each + 1 for each in place)
+    for at, (part, share) in enumerate(result.parts):
+        kind = part.kind or part.name
+        layer, head = (0 if each is None else each + 1 for each in (part.layer, part.head))
         name = names[kind] + f" layer {layer}" * bool(layer) + f", head {head}" * bool(head)
         rows.append(Share(name, share, lost[at] if at < MEASURED else None, kind, layer, head))
     return result.difference, rows
@@ -155,6 +158,37 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
         arrays={
             "names": np.array([row.name for row in rows]), "shares": shares, "lost": lost,
             "difference": np.array([difference]),
+        },
+        facts=facts_of(trace),
+    )  # fmt: skip
+
+
+def mix_of(model: Translator, trace: Trace) -> Mix:
+    """Return the shares of source and prefix in every predicted token."""
+    return mix(edges(model.model, trace, "contribution", progress=report))
+
+
+def source_or_prefix(model: Translator, trace: Trace) -> Exhibit:
+    """Return the shares of source and prefix in every predicted token as an exhibit."""
+    result = mix_of(model, trace)
+    rows, steps = query_labels(trace, "cross"), numbered(trace.predicted_tokens)
+    lines = {"source": result.source_share, "prefix": 1 - result.source_share}
+    query = f"step: {READS_PREDICTS}"
+    return Exhibit(
+        name=file_stem("source or prefix"),
+        title="Source or prefix, token by token",
+        caption="The share of the source and of the translation so far in every predicted token "
+        "(ALTI+, Ferrando et al. 2022). Shares compare tokens; they are not amounts.",
+        parts=(
+            Series("Source and prefix", steps, lines, "predicted token", "share"),
+            Panel("Shares of source tokens", result.source, rows, trace.src_tokens, query,
+                  "source", quantity="share"),
+            Panel("Shares of earlier tokens", result.prefix, rows, trace.tgt_tokens, query,
+                  "prefix", quantity="share"),
+        ),
+        arrays={
+            "source": result.source, "prefix": result.prefix,
+            "source_share": result.source_share, "loose": loose(result.source_share),
         },
         facts=facts_of(trace),
     )  # fmt: skip

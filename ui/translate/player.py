@@ -10,11 +10,12 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
+from transformer.attribution.cells import Place
 from transformer.edits.language import heads_off, parse_edits
 from transformer.measures.heads import mutual_information
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.mount import show
 from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
@@ -23,9 +24,10 @@ from ui.core.examples import Example
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
 from ui.core.view import View
-from ui.core.widgets import UNITS, units_control
+from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
+from ui.frame.cells import about_cells, measured_side, measured_view
 from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
@@ -104,6 +106,30 @@ def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[
     )  # fmt: skip
 
 
+def places_of(place: PlayerPlace) -> tuple[Place, ...]:
+    """Return the places of both maps on screen, the head's own first."""
+    layer, head = (None if index is None else index - 1 for index in (place.layer, place.head))
+    parts: tuple[AttentionKind, AttentionKind] = ("cross", "decoder_self")
+    of = {part: (layer, head) if place.kind in (part, "both") else (None, None) for part in parts}
+    order = parts if place.kind != "decoder_self" else parts[::-1]
+    return tuple((part, of[part][0], of[part][1]) for part in order)
+
+
+def measured_player(side: Side, place: PlayerPlace | None = None) -> Side:
+    """Return a side whose player shows the chosen measure at a place, by default the stored one."""
+    return side if weights_alone() else measured_side(side, places_now(side, place))
+
+
+def about_player(side: Side) -> str:
+    """Return what the cells on screen show; see `about_cells`."""
+    return "" if weights_alone() else about_cells(side.view, places_now(side))
+
+
+def places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:
+    """Return `places_of` a place, by default the stored one."""
+    return places_of(within(place or place_now(side), side.trace))
+
+
 def _heads_out(side: Side, trace: Trace) -> list[Head]:
     edits = parse_edits(side.view.entry.ref.edits)
     return [
@@ -140,8 +166,9 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
             begin_with(prefix)
 
     # `steer` keeps the trace alive, so only players that can be steered get it.
+    shown = measured_player(side, now)
     show(
-        computed(side.view, player_of(side, words=words, follows=follows)),
+        computed(shown.view, player_of(shown, words=words, follows=follows)),
         key=side.key("player"),
         choice=asdict(now if side.letter else within(now, side.trace)),
         on_choose=steer if _steerable(side) else follow,
@@ -194,6 +221,7 @@ def _leader(sides: Sequence[Side]) -> Side:
 def _draw_controls(pair: Pair) -> None:
     with pair.controls:
         units_control()
+        cells_control()
     if pair.shown:
         steps = len(_leader(pair.shown).trace.predicted_tokens)
         ensure_step(pair.shown[0], steps)
@@ -206,13 +234,14 @@ def _draw_side(side: Side) -> None:
 
 
 def _figure(side: Side) -> Maker:
-    return partial(figure_of, side.view, place_now(), words=url_state.get(UNITS) == "words")
+    view = measured_player(side).view
+    return partial(figure_of, view, place_now(), words=url_state.get(UNITS) == "words")
 
 
 #: Two players that move together.
 BESIDE = Beside(
     (_draw_side,), _figure, "steps", "Step by step", above=_draw_controls,
-    settings=lambda side: {VIEW: "steps"}, params=(*PLACE, UNITS),
+    settings=lambda side: {VIEW: "steps"}, params=(*PLACE, UNITS, *CellChoice.params()),
     lacks=lambda side: why_no_player(side.trace),
 )  # fmt: skip
 
@@ -220,9 +249,11 @@ BESIDE = Beside(
 def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
     """Draw the player's download button."""
     n_steps = len(trace.predicted_tokens)
+    view = measured_view(view, places_of(place))
+    measure = str(dict(view.cells).get("measure", ""))
     download_button(
         lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),
         key="player_figure",
-        name=stem(place, words=words),
+        name=stem(place, words=words, measure=measure),
         n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
     )

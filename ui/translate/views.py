@@ -126,9 +126,9 @@ def draw_why(view: View, trace: Trace) -> None:
         _open(picked[0], pair.step)
         st.rerun()
     st.caption(linked(
-        f"Bars to the right speak for {one}, bars to the left for {other}; their sum is the "
-        "difference. The bars keep each LayerNorm's scale at its value in this sentence, so that "
-        "the output of a part simply adds to the logits. This approximates its effect. The "
+        f"Orange bars raise the probability of {one} against {other}, blue bars lower it; their "
+        "sum is the difference. The bars keep each LayerNorm's scale at its value in this "
+        "sentence, so that the output of a part simply adds to the logits, an approximation. The "
         f"diamonds measure it: each of the {MEASURED} largest parts is taken out, everything after "
         "it is computed again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",

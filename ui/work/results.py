@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from transformer.attribution.cells import measured
 from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN, Scheduler, report, this_job
 from transformer.worker.limits import shares
@@ -69,6 +70,11 @@ def trace(request: Request) -> Trace:
 
     def make() -> Trace:
         model = load(request)
+        if request.cells:
+            weights = trace(dataclasses.replace(request, cells=()))
+            with LONG.turn():
+                report(*UNKNOWN)
+                return measured(model, weights, **dict(request.cells), progress=report)
         sentence, arguments = request.sentence, request.arguments()
         worker = None
         fits = is_small(model) and model_bytes(model) <= MODEL_BYTES

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from tests.tiny_models import random_model
 from transformer.attribution.edges import MEASURES, Edges, edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.attribution.mixing import mix
-from transformer.attribution.reasons import Part, reasons, score_without
+from transformer.attribution.reasons import reasons, score_without, trials
 from transformer.config import ModelConfig
 from transformer.edits.model import edited
 from transformer.hooks import Record, Site
 from transformer.model import Transformer
+from transformer.trace.parts import Part
 from transformer.trace.records import Trace
 from transformer.trace.removals import with_edits
 from transformer.types import ATTENTION_KINDS, AttentionKind
@@ -204,7 +206,26 @@ def test_an_effect_is_that_of_the_cut(
             assert found[t, j] == pytest.approx(change, abs=1e-5), (at, t, j)
 
 
-def test_effects_read_one_position_for_each_step_and_key(model: Transformer, trace: Trace) -> None:
+def test_effects_read_each_edge_once_above_the_cut(
+    model: Transformer, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer.attribution.effects._EDGES", 7)
+    last, sizes = len(model.decoder) - 1, list[list[int]]()
+    for n, layer in enumerate(model.decoder):
+        sizes.append([])
+        layer.register_forward_hook(
+            lambda _, args, out, n=n: sizes[n].append(args[0].shape[0] * args[0].shape[1])
+        )
+    done: list[tuple[int, int]] = []
+    effects(model, trace, "cross", last, progress=lambda *now: done.append(now))
+    edges = [7, 7, 7, 3]  # 4 steps and 6 keys
+    assert sizes == [[len(TGT)]] * last + [[len(TGT), *edges]]
+    assert done == [(7, 24), (14, 24), (21, 24), (24, 24)]
+    effects(model, trace, "decoder_self")
+    assert [row[-3:] for row in sizes] == [[len(TGT), 7, 3]] * (last + 1)
+
+
+def test_effects_with_hooks_go_step_by_step(model: Transformer, trace: Trace) -> None:
     sizes: list[tuple[int, ...]] = []
     site = Site("decoder", None, "embedding", "hidden")
 
@@ -220,6 +241,25 @@ def test_effects_read_one_position_for_each_step_and_key(model: Transformer, tra
         effects(model, trace, "cross", 9)
 
 
+@pytest.mark.parametrize("edits", [
+    "skip decoder.1; no residual decoder.2", "uniform decoder; scale cross.1 0.5; swap qk cross",
+    "no positions; no scaling decoder.2", "cut decoder.1 q3 k1; cut cross q2 k4",
+])  # fmt: skip
+def test_effects_in_an_edited_model_are_those_step_by_step(
+    model: Transformer, trace: Trace, edits: str
+) -> None:
+    if len(model.decoder) < 2:
+        pytest.skip("the edits name a second layer")
+    other = edited(model, edits)
+    for kind in ("decoder_self", "cross"):
+        found = effects(other, trace, kind, 1, excluded=(3,))  # type: ignore[arg-type]
+        step_by_step = effects(other, trace, kind, 1, excluded=(3,), hooks=lambda *_: None)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found, step_by_step, atol=1e-5)
+    cut = f"{edits}; cut cross.2 q4 k2"
+    change = with_edits(model, trace, [edits, cut], excluded=(3,))
+    assert found[3, 1] == pytest.approx(change[1, 3] - change[0, 3], abs=1e-5)
+
+
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_parts_of_a_score_add_up_to_it(
     model: Transformer, trace: Trace, kind: AttentionKind
@@ -233,8 +273,6 @@ def test_parts_of_a_score_add_up_to_it(
         own = states(model, trace)[Site.of(kind, layer, "scores")][0, head, query, key]
         assert found.score == pytest.approx(float(own), abs=1e-5)
         assert len(set(found.query_parts)) == len(found.query_parts)
-        shares = [share for *_, share in found.largest()]
-        assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
 
 
 @pytest.mark.parametrize("edits", ["skip encoder.1", "no residual encoder.1", "off encoder.1.1"])
@@ -259,6 +297,40 @@ def test_a_part_of_the_last_step_alone_is_measured_as_predicted() -> None:
     assert after - found.score == pytest.approx(-found.share_of(position), abs=1e-4)
     with pytest.raises(ValueError, match="biases stand in many places"):
         score_without(model, trace, *place, Part("encoder", "bias"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_parts_of_a_deep_model_are_shown_in_groups(norm: Literal["post", "pre"]) -> None:
+    model = random_model(ModelConfig(
+        vocab_size=30, d_model=20, n_heads=5, d_ff=12, n_encoder_layers=6, n_decoder_layers=7,
+        norm=norm,
+    ))  # fmt: skip
+    split = reasons(model, followed(model), "cross", 6, 4, 3, 5)
+    assert (len(split.query_parts), len(split.key_parts)) == (3 + 6 * 11 + 5, 3 + 6 * 6)
+    for most in (4, 100):
+        of_query, of_key, shares = split.grouped(most)
+        assert shares.shape == (len(of_query), len(of_key))
+        assert shares.sum(dtype=np.float64) == pytest.approx(split.score, abs=1e-4)
+    assert None not in of_query + of_key
+    of_query, of_key, shares = split.grouped(4)
+    assert of_query[-1] is None and of_key[-1] is None
+    for row, part in enumerate(of_query[:-1]):
+        own = split.shares[split.query_parts.index(part)]  # type: ignore[arg-type]
+        assert shares[row].sum() == pytest.approx(own.sum(), abs=1e-5)
+        smaller = [np.abs(each).sum() for each in split.shares]
+        assert np.abs(own).sum() >= sorted(smaller)[-4]
+
+
+def test_the_largest_parts_are_taken_out(model: Transformer, trace: Trace) -> None:
+    place = ("decoder_self", len(model.decoder) - 1, 0, 3, 1)
+    split = reasons(model, trace, *place)  # type: ignore[arg-type]
+    results = trials(model, trace, split, 3)
+    parts = {*split.query_parts} - {Part("decoder", "bias")}
+    largest = sorted((abs(split.share_of(part)) for part in parts), reverse=True)[:3]
+    assert [abs(trial.predicted) for trial in results] == largest
+    for trial in results:
+        after = score_without(model, trace, *place, trial.part)  # type: ignore[arg-type]
+        assert trial.measured == after - split.score
 
 
 def test_weights_need_no_model(trace: Trace, model: Transformer) -> None:

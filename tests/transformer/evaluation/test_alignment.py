@@ -101,12 +101,12 @@ def test_align_from_the_command_line(
     recipe = Recipe(tiny_model.config.replace(max_positions=64), pieces).to_dict()
     metrics = {"training": {"recipe": recipe}}
     folder = save_checkpoint(tmp_path / "kept", tiny_model, tiny_tokenizer, metrics=metrics)
-    align = ["align", folder, "--data", tmp_path, "--device", "cpu"]
+    align = ["align", "--checkpoint", folder, "--data", tmp_path, "--device", "cpu"]
     shown = json.loads(command(*align, "--json", "--write").out)
     assert json.loads((folder / "metrics.json").read_text())["alignment"] == shown
     assert alignment.best_aligner(shown)[2] in (whole := command(*align).out)
     write_snapshots(folder)
-    align[1] = f"{folder}@20"
+    align[2] = f"{folder}@20"
     assert (moment := command(*align)).status == 0 and moment.out != whole
     assert "not a snapshot" in command(*align, "--write").refused
 

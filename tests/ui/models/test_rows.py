@@ -16,7 +16,7 @@ from transformer.errors import CheckpointError
 from transformer.files.hub import HubFile, HubModel, look_up
 from transformer.models.catalogue import Entry, ModelRef, inspect_entry
 from transformer.models.importers.registry import FORMATS
-from ui.core.examples import by_title, title_of
+from ui.core.examples import by_title, purpose_of, title_of
 from ui.frame.sidebar import model_caption
 from ui.models import import_plan
 from ui.models.import_plan import (
@@ -69,6 +69,17 @@ def test_what_is_no_number_is_no_figure(value: object) -> None:
 
 def trained(src: object = "en", tgt: object = "fr", *corpora: str) -> dict[str, object]:
     return {"training": {"recipe": {"data": {"src": src, "tgt": tgt, "corpora": [*corpora]}}}}
+
+
+def test_a_model_says_what_it_is_for() -> None:
+    for metrics, use in (
+        (trained("en", "fr"), "everyday sentences from English into French"),
+        (trained("en", "tree"), "grammar"), ({}, ""),
+    ):  # fmt: skip
+        said = purpose_of(entry("mine", metrics=metrics))
+        assert said.startswith(f"Use it for {use}") if use else not said
+    t5 = preset("tiny", positions="relative")
+    assert "distances" in purpose_of(entry("mine", metrics=trained(), config=t5))
 
 
 def test_names_for_people_follow_from_the_record() -> None:

@@ -29,8 +29,8 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 LAYOUT, OURS = "layout", "headlight 1"
 
 _TEXTS = ("src_tokens", "tgt_tokens", "predicted_tokens", "top_tokens", "source", "text")
-#: `Trace` fields that a file stores; a search is too large.
-STORED = tuple(field.name for field in fields(Trace) if field.name != "search")
+#: `Trace` fields that a file stores; a search is too large, and measures are not weights.
+STORED = tuple(field.name for field in fields(Trace) if field.name not in ("search", "cells"))
 KNOWN = frozenset({*STORED, *ALIASES, *SINGLE, "tokens", "axes", LAYOUT})
 
 

@@ -96,7 +96,7 @@ export function drawAll(root, pane) {
     }),
   );
   canvas.dataset.drawn = drawn;
-  drawScale(pane.scale, scale, sheet.reading[theme]);
+  drawScale(pane.scale, scale, sheet.reading[theme], sheet.noun);
 }
 
 // The places of the maps on the canvas in device pixels: [left, width] of each column and [top, height]

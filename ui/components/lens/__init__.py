@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from figures.attention import check_map, describe
-from figures.compare import describe_difference, scale_limit
+from figures.compare import describe_difference, describe_effect, scale_limit
 from figures.exhibit import Panel
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels
@@ -40,6 +40,8 @@ class Map:
     causal: bool = False  # keys after the query are masked and look different from a weight of 0
     #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
+    ringed: Sequence[tuple[int, int]] = ()  # marked cells
+    noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
@@ -49,7 +51,7 @@ class Map:
         return Panel(
             self.name, self.weights, tuple(self.query_tokens), tuple(self.key_tokens),
             f"query: {self.query_title}", f"key: {self.key_title}",
-            *(("diverging", "A − B") if self.signed else ()),
+            *(("diverging", self.noun or "A − B") if self.signed else ("attention", self.noun)),
         )  # fmt: skip
 
     def lens(
@@ -62,9 +64,11 @@ class Map:
             selected: tokens whose labels are marked; None makes labels inactive.
             asks: report a clicked cell as "pair", [query, key].
         """
-        summary = (describe_difference if self.signed else describe)(
-            self.weights, self.query_tokens, self.key_tokens
-        )
+        words = self.weights, self.query_tokens, self.key_tokens
+        if self.signed and self.noun:
+            summary = describe_effect(*words)
+        else:
+            summary = (describe_difference if self.signed else describe)(*words)
         header = {
             "label": f"{self.name}: {summary}. Arrow keys read the values.",
             "query_tokens": labels(self.query_tokens, 18),
@@ -74,9 +78,10 @@ class Map:
             "dimmed": sorted(self.dimmed_keys),
             "causal": self.causal,
             "max_height": max_height,
+            "ringed": self.ringed,
             "limit": scale_limit(self.weights) if self.signed else 0,
             "ends": self.signed or [],
-            **attention_look(signed=self.signed is not None),
+            **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,
             "asks": asks,
         }

@@ -115,14 +115,14 @@ function bandsOf(view, s, height, unit, narrow) {
   put("tokens", 64 + STRIP);
   put("embedding", inside ? 16 : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
-  const plate = brief ? tall * Math.max(7, Math.min(focus.block ? 26 : 33, 104 / (stack.depth - 1 || 1))) : inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
+  const plate = brief ? tall * Math.max(7, Math.min(focus.block ? 26 : 33, 104 / (stack.depth - 1 || 1))) : inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(42, 132 / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
     else {
-      const heading = () => put("heading", s && !inside ? 27 : 14, { layer });
+      const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
-        put("block", inside ? 16 : tall * (block === "ffn" ? 32 : brief ? 44 : 52), { layer, block });
+        put("block", inside ? 16 : tall * (block === "ffn" ? 30 : brief ? 44 : 52), { layer, block });
         put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
@@ -130,7 +130,7 @@ function bandsOf(view, s, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? 16 : 18, { block: "softmax" });
-    put("candidates", inside ? 50 : 74);
+    put("candidates", inside ? 52 : 70);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

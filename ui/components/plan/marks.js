@@ -74,7 +74,7 @@ export function placeTokens(view) {
 
 export function placeBands(view) {
   const { plan, data, state, look } = view;
-  const widthOf = widthsIn(`600 ${0.8 * look.size}px ${look.font}`);
+  const widthOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
@@ -137,7 +137,7 @@ export function placeBands(view) {
     } else if (band.kind === "norm") lines.push(line("size", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")}`, "Softmax"));
     else lines.push(line("name", "Embedding + position", "Embedding"));
-    return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (12.6 * plan.unit))));
+    return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
   function guessesOf(at, layer, line) {

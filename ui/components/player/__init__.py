@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from figures.labels import READS_PREDICTS, decimal, query_labels, show_token
+from figures.compare import scale_limit
+from figures.labels import (
+    EFFECT_ENDS,
+    READS_PREDICTS,
+    cell_noun,
+    decimal,
+    query_labels,
+    show_token,
+)
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
@@ -104,19 +112,32 @@ def player_component(
 
     The body holds weights as unsigned integers, the largest meaning 1, with 16 bits, or 8 bits for
     more than `WIDE_LIMIT` weights: `trace.cross` [Ld, H, T, S] in C order, then for every layer and
-    head the T (T + 1) / 2 weights of `trace.decoder_self` up to the diagonal, row by row.
+    head the T (T + 1) / 2 weights of `trace.decoder_self` up to the diagonal, row by row. Measures
+    have a layer and a head more, for all together; signed numbers run from -limit to limit.
     """
     n_steps = len(trace.predicted_tokens)
     below = np.tril_indices(n_steps)
-    flat = np.concatenate([trace.cross.ravel(), trace.decoder_self[..., *below].ravel()])
+    cells = trace.cells
+    cross, own = (
+        (cells.wide["cross"], cells.wide["decoder_self"]) if cells
+        else (trace.cross, trace.decoder_self)
+    )  # fmt: skip
+    flat = np.concatenate([cross.ravel(), own[..., *below].ravel()])
     bits = 16 if flat.size <= WIDE_LIMIT else 8
     kind = np.dtype("<u2") if bits == 16 else np.dtype("u1")
     full = 2**bits - 1
     listed = trace.top_ids[:, :MOST_ALTERNATIVES].tolist()
     taken = np.exp(trace.log_probs.astype(np.float64)).round(6).tolist()
-    weights = np.rint(np.clip(flat, 0, 1) * np.float32(full)).astype(kind)
+    limit = scale_limit(flat) if cells and cells.signed else 0
+    weights = np.rint(
+        (np.clip(flat / limit, -1, 1) + 1) * np.float32(full // 2) if limit
+        else np.clip(flat, 0, 1) * np.float32(full)
+    ).astype(kind)  # fmt: skip
     header = {
         "shape": list(trace.cross.shape),
+        "wide": int(cells is not None),
+        "limit": limit,
+        "ends": EFFECT_ENDS,
         "bits": bits,
         "input": labels(trace.tgt_tokens),
         "rows": labels(query_labels(trace, "cross")),
@@ -141,7 +162,7 @@ def player_component(
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
         "penalties": [float(f"{penalty:.6g}") for penalty in trace.penalties],
         "query_title": READS_PREDICTS,
-        **attention_look(),
+        **attention_look(signed=bool(limit), noun=cell_noun(cells)),
     }
     if group:
         header |= {"group": group, "follows": follows}

@@ -1,6 +1,6 @@
 // The two lanes: source tokens under cross-attention, the translation under self-attention. Both
 // show where the newest position looks, on the same colour scale.
-import { extend, lightUp, make, plain, sharp } from "../shared/index.js";
+import { extend, lightUp, make, plain, sharp, signed } from "../shared/index.js";
 import { inView, reveal, write } from "./dom.js";
 import { strongest } from "./maps.js";
 import { FAINT } from "./player.js";
@@ -75,11 +75,11 @@ export const lanesPart = {
   },
 
   drawLanes() {
-    const { laneSpans } = this.message.header;
+    const { laneSpans, limit } = this.message.header;
     const cross = this.row("cross");
     const own = this.row("own");
     [...this.source.children].forEach((item, s) => {
-      lightUp(item.firstChild, this.table, cross[s]);
+      lightUp(item.firstChild, this.table, cross[s], limit);
       item.lastChild.textContent = written(cross[s]);
     });
     [...this.target.children].forEach((item, c) => {
@@ -87,7 +87,7 @@ export const lanesPart = {
       for (let j = first; j < end; j += 1) {
         // Later tokens get no light: nothing can attend to them.
         const chip = j === 0 ? this.start : this.steps[j - 1];
-        lightUp(chip, this.table, j <= this.step ? own[c] : null);
+        lightUp(chip, this.table, j <= this.step ? own[c] : null, limit);
       }
       item.lastChild.textContent = first <= this.step ? written(own[c]) : "";
     });
@@ -113,7 +113,8 @@ export const lanesPart = {
     const y0 = from.top - box.top;
     ctx.strokeStyle = this.look.accent;
     ctx.lineCap = "round";
-    const row = this.row("cross");
+    const most = this.message.header.limit || 1;
+    const row = this.row("cross").map((value) => Math.abs(value) / most);
     [...this.source.children].forEach((item, s) => {
       if (row[s] < FAINT || !inView(this.source, item)) return;
       const to = item.getBoundingClientRect();
@@ -131,5 +132,5 @@ export const lanesPart = {
 };
 
 function written(weight) {
-  return weight >= FAINT ? weight.toFixed(2) : "";
+  return Math.abs(weight) >= FAINT ? signed(weight) : "";
 }

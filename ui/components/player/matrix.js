@@ -1,7 +1,7 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
-import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
-  pageTop, rowColumns, setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from
+import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
+  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
   "../shared/index.js";
 
 const LABEL = 12; // px at scale 1
@@ -116,8 +116,9 @@ export const matrixPart = {
     const { kind, xs, ys, w, h } = block;
     const n = xs.length;
     const map = this.shown()[kind];
-    const wordAt = (at) => (this.exists(kind, Math.floor(at / n), at % n) ? this.words[weightLevel(map[at])] : 0);
-    const shrunk = drawCells(pen, { ...block, wordAt, rankAt: (at) => map[at], smallest: Infinity });
+    const { limit } = this.message.header;
+    const wordAt = (at) => (this.exists(kind, Math.floor(at / n), at % n) ? this.words[cellLevel(map[at], limit)] : 0);
+    const shrunk = drawCells(pen, { ...block, wordAt, rankAt: (at) => Math.abs(map[at]), smallest: Infinity });
     if (this.isOut(kind === "own" ? "decoder_self" : kind)) {
       hatch(pen, [[xs[0], ys[0], w * n, h * ys.length]], 9, { strokeStyle: this.look.border, lineWidth: 2 });
     }
@@ -157,13 +158,15 @@ export const matrixPart = {
 
   /** A sentence about a cell, columns counted over both maps. */
   weightAt(t, column) {
-    const { rows, source, bits } = this.message.header;
+    const { rows, source, bits, noun } = this.message.header;
     const [kind, key] = column < source.length ? ["cross", column] : ["own", column - source.length];
     const labels = this.columns(kind);
     const name = cellName(rows, labels, [t, key], this.exists(kind, t, key));
     const weight = this.shown()[kind][t * labels.length + key];
     if (!this.exists(kind, t, key)) return name;
-    return `${name}${weight.toFixed(bits === 16 ? 4 : 2)} ${kind === "cross" ? "cross-attention" : "self-attention"}`;
+    const of = kind === "cross" ? "cross-attention" : "self-attention";
+    const digits = bits === 16 ? 2 : 0;
+    return `${name}${noun ? weight.toFixed(digits + 2) : percent(weight, digits)} ${of}${noun ? `, ${noun}` : ""}`;
   },
 
   /** Read the current row's weight in a column while the pointer is on a chip of a lane. */

@@ -81,13 +81,14 @@ class Player {
   /** Read the theme's colours and the available space, and draw. */
   dress() {
     this.look = themed(this.root);
-    const { colours, reading } = this.message.header;
+    const { colours, reading, limit, ends, noun } = this.message.header;
     this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
     drawScale(this.scale, this.words);
-    const high = `1 · ${reading[this.look.theme]}`;
-    this.scale.lastChild.textContent = high;
-    extend(this.scale, { role: "img", "aria-label": `Colours: weight 0 to ${high}` });
+    const low = limit ? `${ends[0]} \u2212${limit}` : `${noun || "weight"} 0`;
+    const high = limit ? `+${limit}` : `1 · ${reading[this.look.theme]}`;
+    [this.scale.firstChild.textContent, this.scale.lastChild.textContent] = [low, high];
+    extend(this.scale, { role: "img", "aria-label": `Colours: ${low} to ${high}` });
     this.fit();
     this.draw();
   }

@@ -56,9 +56,14 @@ export function inkOn(colour) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
+// Table entry for a number of a map: a weight, or with a limit above 0 a signed number.
+export function cellLevel(value, limit) {
+  return limit ? signedLevel(value, limit) : weightLevel(value);
+}
+
 // Colours a token by its weight; null removes the colour.
-export function lightUp(element, table, weight) {
-  const colour = weight === null ? "" : colourOf(table, weightLevel(weight));
+export function lightUp(element, table, weight, limit) {
+  const colour = weight === null ? "" : colourOf(table, cellLevel(weight, limit));
   element.style.backgroundColor = colour;
   element.style.color = colour && inkOn(colour);
 }

@@ -13,9 +13,9 @@ export function scaleOf({ ends, limit }) {
   return buildScale("0", "1", make("span", "unit reading"));
 }
 
-// Draws a scale; `reading` explains its colours (figures/palette.py).
-export function drawScale(scale, words, reading) {
+// Draws a scale; `reading` explains its colours (figures/palette.py), `noun` names a number.
+export function drawScale(scale, words, reading, noun) {
   canvasOfImage(imageOf(1, 256, (level) => words[level]), scale.querySelector("canvas"));
   const note = scale.querySelector(".reading");
-  if (note) note.textContent = `attention weight, ${reading}`;
+  if (note) note.textContent = `${noun || "attention weight"}, ${reading}`;
 }

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from figures.labels import show_token
-from figures.palette import THEMES, signed_table
+from figures.palette import THEMES, signs
 from ui.components.packing import Component, finite, labels
 
 
@@ -64,7 +64,6 @@ def beside_component(columns: Sequence[Column], total: float) -> Component[None]
     Args:
         total: sum of all changes, including those of omitted tokens.
     """
-    ends = [signed_table(theme)[[0, -1]].tobytes().hex() for theme in THEMES]
     header = {
         "label": "The original translation, the change of each token’s log-probability, and the "
         "edited translation",
@@ -74,6 +73,6 @@ def beside_component(columns: Sequence[Column], total: float) -> Component[None]
             for tokens, log_probs, changes, other, differs in columns
         ],
         "total": finite(total),
-        "ends": ends,
+        "ends": [signs(theme) for theme in THEMES],
     }  # fmt: skip
     return Component("strip", header)

@@ -34,9 +34,9 @@ function asking({ pressed, struck }, host, at, word) {
 // Two sentences: the tokens of each word, their changes, and the word that is there now. The last one
 // is the sum.
 function besides(root, { columns, total, ends }) {
-  ends.forEach((pair, at) => {
-    root.style.setProperty(`--less-${at}`, `#${pair.slice(0, 6)}`);
-    root.style.setProperty(`--more-${at}`, `#${pair.slice(6)}`);
+  ends.forEach(([less, more], at) => {
+    root.style.setProperty(`--less-${at}`, less);
+    root.style.setProperty(`--more-${at}`, more);
   });
   const largest = Math.max(1, ...columns.flatMap(([, , changes]) => changes.map(Math.abs)));
   const same = columns.every(([, , , , differs]) => !differs);

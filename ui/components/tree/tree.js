@@ -41,10 +41,10 @@ class TreeView {
       () => this.setDropped(!this.state.dropped));
     const sample = (name, text) =>
       make("span", `sample ${name}`, make("i"), make("span", "", text));
-    const numbers = make("span", "numbers", "so far: ",
+    this.numbers = make("span", "numbers", "so far: ",
       term("log p", "log-probability"), " · ", term("score", "score"));
     const legend = make("span", "legend", sample("won", "winner"),
-      sample("other", "also finished"), sample("dead", "abandoned"), numbers);
+      sample("other", "also finished"), sample("dead", "abandoned"), this.numbers);
     const zooms = make("span", "zooms", button("−", "Smaller (key −)", () => this.zoomBy(-1)),
       button("+", "Larger (key +)", () => this.zoomBy(1)),
       button("Fit", "All steps in sight (key F)", () => this.fit()));
@@ -119,16 +119,18 @@ class TreeView {
 
   /** Sizes that depend on the window, the zoom and the theme; then paint. */
   layOut() {
+    this.numbers.hidden = this.narrow < 1;
     this.type = enlarged(this.root);
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    // Readable first: a long search scrolls.
-    const { height: tall } = extent(this.header, geometry(this.header, 1, this.type), this.shown);
-    this.zoom ??= Math.min(2, Math.max(1, classHeight(this.view, 3) / tall));
+    const tall = classHeight(this.view, 3);
+    if (this.zoom === null && !tall) return this.fit(); // to the last step, as long as words can be read
+    // A class reads from afar, so that a long search scrolls.
+    this.zoom ??= Math.min(2, Math.max(1, tall / extent(this.header, geometry(this.header, 1, this.type), this.shown).height));
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
-    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, classHeight(this.view, 3)))}px`;
+    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, tall))}px`;
     this.space.style.width = `${width}px`;
     this.space.style.height = `${height}px`;
     this.paint();
@@ -298,7 +300,7 @@ class TreeView {
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(1.2, zoom));
-    else this.zoomTo(Math.max(0.12, zoom / narrow), narrow);
+    else this.zoomTo(Math.max(this.zoom === null ? LEGIBLE_ZOOM : 0.12, zoom / narrow), narrow);
   }
 
   zoomTo(zoom, narrow = 1) {

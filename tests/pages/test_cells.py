@@ -1,0 +1,143 @@
+"""One setting chooses what every map shows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import headlight
+from tests.messages import unpack
+from tests.pages.conftest import CAT, RunApp
+from tests.pages.links import messages, trace_of
+from transformer.attribution.cells import measured
+from transformer.attribution.edges import edges, row_shares
+from transformer.attribution.effects import effects
+from transformer.errors import InputError
+from transformer.measures.sinks import key_classes
+from transformer.translator import Translator
+from ui.components.grid import Cell
+
+
+def captions(app: AppTest) -> str:
+    return " ".join(caption.value for caption in app.main.caption)
+
+
+def lens_of(app: AppTest) -> tuple[dict[str, Any], np.ndarray]:
+    sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
+    header, body = next(one for one in sent if "key_title" in one[0] and "causal" in one[0])
+    shape = len(header["query_tokens"]), len(header["key_tokens"])
+    return header, np.frombuffer(body, "<f4").reshape(shape)
+
+
+def test_the_player_follows_the_link_and_the_control_writes_it(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
+    app = run_app(checkpoint="alpha", sentence=CAT, cell="norm", layer="1", kind="cross")
+    header, body = messages(app, "player")[0]
+    made = measured(tiny_translator, trace_of(app), "norm")
+    assert made.cells is not None and header["noun"] == "share of the norm" and header["wide"] == 1
+    wide = made.cells.wide["cross"]
+    sent = np.frombuffer(body, "<u2")[: wide.size].reshape(wide.shape) / 65535
+    np.testing.assert_allclose(sent, wide, atol=1e-5)
+    assert "not the mean of the heads" in captions(app)
+    app.radio(key="cell_widget").set_value("effect").run()
+    header, body = messages(app, "player")[0]
+    assert app.query_params["cell"] == "effect" and header["limit"] > 0
+    shown = np.frombuffer(body, "<u2")[: wide.size].reshape(wide.shape).astype("f8")
+    shown = (shown - 32767) / 32767 * header["limit"]
+    expected = effects(tiny_translator.model, trace_of(app), "cross", 0)
+    np.testing.assert_allclose(shown[0, -1], expected, atol=header["limit"] / 10_000)
+    app.radio(key="cell_widget").set_value("weight").run()
+    assert app.query_params["cell"] == "weight" and messages(app, "player")[0][0]["wide"] == 0
+
+
+@pytest.mark.parametrize("cell", [(0, 1), (1, None), (None, None)])
+def test_a_map_shows_the_effect_of_its_place_with_the_check(
+    run_app: RunApp, tiny_translator: Translator, cell: Cell
+) -> None:
+    layer, head = ("mean" if at is None else str(at + 1) for at in cell)
+    for display in ("matrix", "grid"):
+        app = run_app(
+            at="attention", checkpoint="alpha", sentence=CAT, cell="effect", kind="cross",
+            display=display, layer=layer, head=head, check="on",
+        )  # fmt: skip
+        header, values = lens_of(app)
+        expected = effects(tiny_translator.model, tiny_translator.trace(CAT), "cross", *cell)
+        np.testing.assert_allclose(values, expected, atol=1e-4)
+        assert header["ends"] == ["less likely", "more likely"]
+        assert "the measures tell (rank correlation) weight" in captions(app)
+
+
+def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
+    given = {"checkpoint": "alpha", "sentence": CAT, "cell": "effect"}
+    app = run_app(at="attention", kind="encoder_self", display="matrix", **given)
+    assert "belongs to no step" in captions(app) and lens_of(app)[0]["noun"] == ""
+    app = run_app(at="attention", kind="cross", display="heads", heads="1.1", **given)
+    assert "one map at a time" in captions(app) and not app.exception
+
+
+def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
+    app = run_app(
+        at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
+        words_only="on",
+    )  # fmt: skip
+    header, values = lens_of(app)
+    assert header["noun"] == "attention weight, words only" and "**Words only**" in captions(app)
+    assert not values[:, -1].any()
+    np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
+    assert app.query_params["words_only"] == "on"
+
+
+def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(CAT)
+    for layer, head in ((0, 1), (1, 2)):
+        app = run_app(
+            at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
+            layer=str(layer + 1), head=str(head + 1),
+        )  # fmt: skip
+        bars = " ".join(part.proto.body for part in app.main.get("html"))
+        end = trace.cross[layer, head, :, -1].mean()
+        assert f"&lt;/s&gt; {end:.2f}" in bars and "norm by class of key" in bars
+        # a value's length times its weight is the norm of the edge
+        norms = edges(tiny_translator.model, trace, "norm").heads["cross"][layer, head]
+        lengths = norms[0] / trace.cross[layer, head, 0]
+        classes = np.array(key_classes(trace.src_tokens, trace.src_special))
+        sinks = np.where(classes == "word", 0, trace.cross[layer, head].mean(0))
+        ratio = lengths[sinks.argmax()] / lengths[classes == "word"].mean()
+        assert f"{ratio:.2f} times as long as a word's" in captions(app)
+        assert ("Not because" in captions(app)) == (ratio > 0.75)
+
+
+def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(CAT)
+    shares = measured(tiny_translator, trace, "zeroing")
+    assert b"share of the change" in headlight.show(shares).html
+    effect = measured(tiny_translator, trace, "effect", places=[("cross", 0, None)])
+    assert b"effect in nats" in headlight.show(effect).html
+    figure = headlight.attention(effect, layer=0)
+    np.testing.assert_array_equal(
+        figure.arrays["weights"], effects(tiny_translator.model, trace, "cross", 0)
+    )
+    with pytest.raises(InputError, match="one map at a time"):
+        headlight.attention(effect, display="grid")
+
+
+def test_a_second_measure_stands_beside_the_matrix(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
+    given = {"at": "attention", "checkpoint": "alpha", "sentence": CAT, "display": "matrix"}
+    app = run_app(kind="cross", layer="1", head="1", against="norm", **given)
+    sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
+    first, second = (one for one in sent if "key_title" in one[0])
+    assert [header["noun"] for header, _ in (first, second)] == ["", "share of the norm"]
+    assert first[0]["ringed"] == second[0]["ringed"] and len(first[0]["ringed"]) == 3
+    norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
+    shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
+    np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
+    app.selectbox(key="against_widget").set_value("none").run()
+    assert "Sum over chosen tokens" in "".join(text.value for text in app.main.markdown)
+    app = run_app(kind="encoder_self", against="effect", **given)
+    assert "belongs to no step" in captions(app)

@@ -1,0 +1,97 @@
+"""Attention by class of key, weight against norm, and why a sink gets so much."""
+
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from figures.labels import code, plain_token
+from figures.palette import CHROME, categorical
+from transformer.attribution.cells import Place, measured, why_weight_only
+from transformer.measures.heads import combine
+from transformer.measures.sinks import KEY_CLASSES, KeyClass, key_classes, mass_by_class
+from transformer.trace.records import Trace
+from ui.core.layout import current_theme
+from ui.core.view import View
+from ui.work.desk import computed
+from ui.work.results import Computation
+
+#: A value counts as short up to this share of the words' mean length.
+_SHORT = 0.75
+
+
+class Sinks(NamedTuple):
+    """Shares of one map by class of key, and the key outside of words with most weight."""
+
+    masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
+    key: int  # meaningless without such a key
+    weight: float  # its share of the weight
+    length: float | None  # of its value through W_O by the words' mean, if it is known
+
+
+def sinks_of(place: Place) -> Computation[Sinks]:
+    """Return the computation for one map."""
+    kind, layer, head = place
+
+    def make(model: Any, trace: Trace) -> Sinks:
+        special = trace.tgt_special if kind == "decoder_self" else trace.src_special
+        classes = key_classes(trace.axis_tokens(kind)[1], special)
+        words = np.array([name == "word" for name in classes])
+        weight = combine(trace.attention(kind), "mean", layer, head)
+        masses, length = {"weight": mass_by_class(weight, classes)}, None
+        key = int(np.where(words, -1, weight.sum(0)).argmax())
+        if why_weight_only(model) is None:
+            cells = measured(model, trace, "norm").cells
+            assert cells is not None
+            norm = cells.at(kind, layer, head)
+            masses["norm"] = mass_by_class(norm, classes)
+            if None not in place and words.any():  # the last row sees every key
+                lengths = norm[-1] / np.maximum(weight[-1], np.float32(1e-30))
+                length = float(lengths[key] / lengths[words].mean())
+        return Sinks(masses, key, float(weight[:, key].mean()), length)
+
+    return Computation("sinks", place, make)
+
+
+def draw_sinks(view: View, trace: Trace, place: Place) -> None:
+    """Draw the bars of one map, and the answer for its largest sink.
+
+    Args: view, trace: with weights.
+    """
+    sinks = computed(view, sinks_of(place))
+    st.html("".join(_bar(name, masses) for name, masses in sinks.masses.items()))
+    if [*sinks.masses["weight"]] == ["word"]:
+        return
+    token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))
+    text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight. "
+    if sinks.length is not None:
+        short = sinks.length <= _SHORT
+        text += "Because" if short else "Not because"
+        text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
+        text += "word's" + (", so attention there adds little." if short else ".")
+    elif "norm" in sinks.masses:
+        text += "Choose one layer and head to see how long its value vector is there."
+    else:
+        text += "The length of its value vector needs a model that runs here."
+    st.caption(text)
+
+
+def _bar(name: str, masses: dict[KeyClass, float]) -> str:
+    theme = current_theme()
+    chrome = CHROME[theme]
+    colours = [chrome.accent, chrome.muted, *categorical(6, theme)[3:]]
+    said = ", ".join(f"{kind} {mass:.2f}" for kind, mass in masses.items())
+    parts = "".join(
+        f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
+        f"{colours[KEY_CLASSES.index(kind)]}; color: {chrome.surface}; overflow: hidden; "
+        f'text-align: center; height: 1.2rem">'
+        f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
+        for kind, mass in masses.items()
+    )
+    return (
+        f'<div role="img" aria-label="{escape(f"{name} by class of key: {said}")}" '
+        f'title="{escape(said)}" '
+        'style="display: flex; font-size: 0.75rem; line-height: 1.2rem; gap: 1px">'
+        f'<span style="width: 3.5rem">{name}</span>{parts}</div>'
+    )
