@@ -82,6 +82,9 @@ def test_numbers_are_those_of_the_trace(
                         for name in ("dots", "output"))  # fmt: skip
         np.testing.assert_allclose(dots, stages.dots, rtol=1e-3, atol=2e-3)
         np.testing.assert_allclose(output, stages.scaled.output, rtol=1e-3, atol=1e-3)
+        lengths = [np.linalg.norm(vector) for vector in (output, stages.scaled.contribution)]
+        after_w_o = page.locator(".stages tr[data-part=adds] td").inner_text()
+        assert after_w_o.startswith(f"length {lengths[0]:.2f} → {lengths[1]:.2f}")
         assert made["masked"] == (~seen).tolist()
         checked += 5 * len(seen)
         # The stream before and after the block, and what it adds.
@@ -96,6 +99,11 @@ def test_numbers_are_those_of_the_trace(
                     *of.hidden[layer, step, query, :4]]  # fmt: skip
         np.testing.assert_allclose(added, expected, rtol=1e-3, atol=1e-3)
         checked += len(added)
+        given = page.evaluate(f"(place) => {VIEW}.data.layer(...place)",
+                              [int(stack == "decoder"), layer, query])  # fmt: skip
+        shares = of.layer_shares[:, query]
+        np.testing.assert_allclose(given["share"], shares[layer], atol=1e-3)
+        assert given["most"] == (len(shares) > 1 and shares[layer] == shares.max())
     assert checked > 40
 
 
@@ -112,6 +120,11 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
         "aria-label",
         f"Decoder layer 2: Cross-attention. Adds {share:.0%} for {plain(trace.tgt_tokens[2])}.",
     )
+    # At rest: the largest weight, each layer's guess, the mask, and the way to the next input.
+    mean = trace.cross[1, :, 2].mean(axis=0)
+    expect(cross).to_contain_text(f"{mean.max():.2f}")
+    expect(page.locator(".band.layer .guess").nth(1)).to_be_attached()
+    assert page.evaluate(f"{VIEW}.plan.loop.at(-1)[0] > {VIEW}.plan.stacks[1].at(2)")
     cross.focus()
     page.keyboard.press("Enter")
     panel = page.locator(".unfolded")

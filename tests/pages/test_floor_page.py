@@ -73,6 +73,20 @@ def test_a_part_opens_its_page(
     assert page == "attention" or store["query"] == "2"
 
 
+@pytest.mark.parametrize("page", ["layers", "why"])
+def test_a_network_and_the_softmax_open_a_view_of_translate(
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    gone: list[str] = []
+    app = open_page(step="2")
+    reporting(monkeypatch, app, "open", "parse_opened", Opened(page, "decoder", "", 1, 0))
+    monkeypatch.setattr(views.st, "switch_page", gone.append)
+    app.run()
+    assert [target.title for target in gone] == ["Translate"]
+    store = app.session_state["headlight_store"]
+    assert (store["view"], store["step"]) == (page, "2")
+
+
 def test_a_head_an_edge_and_a_token_change_the_translation(
     open_page: RunApp, monkeypatch: pytest.MonkeyPatch, drawn: list[dict[str, Any]],
     tiny_translator: Translator,

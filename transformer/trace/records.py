@@ -249,16 +249,25 @@ class StackStream:
 
         0 for a block that changes nothing, 0.5 for an output as long as the stream before it.
         """
-        added, before = self.added_norms, _lengths(self.before)
-        total = added + before
-        shares: Floats = np.divide(added, total, out=np.zeros_like(added), where=total > 0)
-        return shares
+        return _shares(self.outputs, self.before)
+
+    @property
+    def layer_shares(self) -> Floats:
+        """Layer shares, as `shares`, [L, n]: a layer adds the stream after it minus that before."""
+        before = self.before[:, 0]
+        return _shares(self.hidden[:, -1] - before, before)
 
     @property
     def n_firing(self) -> Ints:
         """Number of neurons with an activation above 0, [L, n]."""
         counts: Ints = (self.inner > 0).sum(axis=-1)
         return counts
+
+
+def _shares(added: Floats, before: Floats) -> Floats:
+    length, total = _lengths(added), _lengths(added) + _lengths(before)
+    shares: Floats = np.divide(length, total, out=np.zeros_like(length), where=total > 0)
+    return shares
 
 
 def _lengths(vectors: Floats) -> Floats:

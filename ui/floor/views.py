@@ -42,7 +42,10 @@ def draw_plan(
         part = parse_opened(st.session_state["plan"].get("open"), trace)
         if part is None:
             return
-        st.session_state[_OPEN] = part.page
+        view_of_translate = part.page in ("layers", "why")
+        st.session_state[_OPEN] = "translate" if view_of_translate else part.page
+        if view_of_translate:
+            url_state.put(url_state.VIEW, part.page)
         if not part.kind:
             return
         url_state.put_head(part.kind, part.layer, part.head)

@@ -117,6 +117,21 @@ def diverse_token(trace: Trace) -> tuple[int, list[int]]:
 
 
 @fact
+def vector_size(scene: Scene) -> StopFacts:
+    """The model's width, d_model."""
+    size = scene.config.d_model
+    return StopFacts(*numbers(size, [1, size // 2, 4 * size], "{:,.0f}".format), {"d_model": size})
+
+
+@fact
+def neuron_count(scene: Scene) -> StopFacts:
+    """The number of neurons of an encoder's feed-forward network, d_ff."""
+    size, inner = scene.config.d_model, scene.config.d_ff
+    values = {"neurons": inner, "d_model": size}
+    return StopFacts(*numbers(inner, [size, 2 * inner, 4 * inner], "{:,.0f}".format), values)
+
+
+@fact
 def how_many_places(scene: Scene) -> StopFacts:
     """The number of different top keys of the diverse token."""
     trace, n_heads = scene.trace, scene.trace.encoder_self.shape[1]

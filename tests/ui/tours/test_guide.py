@@ -44,7 +44,7 @@ from ui.tours.training_facts import PAPER_UPDATES, training_facts, whose
 from ui.tours.worth_facts import EFFECTS
 from ui.translate.sources import MIX
 
-ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART, BEYOND = TOURS
+ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART, BEYOND, PLAN = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
 #: But one, of a riddle's own sentence.
 SCENES = [stop for at, stop in enumerate(LECTURES["attention"].stops) if at != 6]
@@ -109,6 +109,7 @@ def test_the_tours_follow_the_paper() -> None:
         "training",
         "apart",
         "beyond",
+        "plan",
     ]
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)

@@ -33,8 +33,8 @@ from ui.components.packing import (
 )
 from ui.components.player import alternatives
 
-#: Pages that a part can open.
-TARGETS = ("attention", "head", "tokens", "positions", "translate")
+#: Pages that a part can open; the last two are views of Translate.
+TARGETS = ("attention", "head", "positions", "layers", "why")
 #: Bytes above which the message has the chosen tokens only, without queries, keys and values.
 MOST_BYTES = 4_000_000
 #: Next tokens for every step.
@@ -165,6 +165,7 @@ def plan_component(
         arrays.append([name, list(values.shape), scales])
         body.append(packed)
     header = {
+        "vocabulary": config.target_vocab_size,
         "label": f"The whole model, {len(trace.encoder_self)} encoder and "
         f"{len(trace.cross)} decoder layers",
         "pre": whole.stream.pre_norm,
@@ -228,6 +229,7 @@ def arrays_of(
                     yield f"r.{kind}", whole.relative[kind]
         yield f"x.{stack}", of.states[:, at]
         yield f"o.{stack}", of.outputs.reshape(-1, *of.entering.shape)[:, at]
+        yield f"g.{stack}", of.layer_shares[:, at]
         yield f"e.{stack}", whole.content[stack][None, at]
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]

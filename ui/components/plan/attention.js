@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, make, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
@@ -20,19 +20,25 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
+  // A head's path needs the room of the maps.
   const side = Math.max(46, Math.min(58, (width - 10 * count) / count));
+  const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
   const items = Array.from({ length: count }, (_, h) => {
     const canvas = make("canvas", "", { "aria-hidden": "true" });
     const map = data.at(`w.${kind}`, layer, h);
-    const pen = sharp(canvas, side, side * 0.56);
-    drawMap(pen, rows, columns, [0, 0, side, side * 0.56], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
+    const pen = sharp(canvas, side, high);
+    drawMap(pen, rows, columns, [0, 0, side, high], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
+    if (kind === "decoder_self" && !header.unmasked[layer]) {
+      const hidden = [...map.slice(0, rows)].map((_, i) => [((i + 1) / columns) * side, (i / rows) * high, side, high / rows]);
+      hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
+    }
     pen.strokeStyle = look.q;
-    pen.strokeRect(0.5, (place / rows) * side * 0.56 + 0.5, side - 1, Math.max(1, (side * 0.56) / rows - 1));
+    pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", "map", canvas, make("span", "hue", `${layer + 1}.${h + 1}`), {
+    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "hue", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
@@ -78,7 +84,7 @@ function headTable({ view, kind, layer, query, keys }) {
 function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
-  const label = 74;
+  const label = 78;
   const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
   const m = seen.length;
   const column = (width - label - 4) / m;
@@ -131,7 +137,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
     }));
   }
-  lines.push(wide("× Wᴼ adds", "adds", addsOf(view, kind, layer, head, query)));
+  lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
   const table = make("table", `stages${roomy ? "" : " tight"}`, make("caption", "unseen", "One query in a head, by key"),
     make("thead", "", make("tr", "", make("td"), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
@@ -148,11 +154,13 @@ function strongest(weights, most, few) {
   return all.sort((a, b) => weights[b] - weights[a]).slice(0, few).sort((a, b) => a - b);
 }
 
-function addsOf(view, kind, layer, head, query) {
+// What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it pushes.
+function addsOf(view, { kind, layer, head, query, output }) {
   const { data } = view;
   const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
-  return make("span", "", `length ${length.toFixed(2)}`, words.length ? "; pushes " : "",
+  const before = output ? `length ${norm(output).toFixed(2)} → ` : "length ";
+  return make("span", "", before, make("b", "", length.toFixed(2)), words.length ? "; pushes " : "",
     words.map(([word, logit], n) => [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]));
 }
 

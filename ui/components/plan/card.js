@@ -23,7 +23,7 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
-  const inside = !view.hover && view.focus.block; // what is unfolded has its own text
+  const attention = !view.hover && ["self", "cross"].includes(view.focus.block);
   const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
@@ -33,7 +33,8 @@ export function fillCard(view) {
     factsOf(view, part),
   );
   const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
-  if (inside) view.card.append(make("p", "legend", Object.entries(names).map(([name, text]) => make("span", name, text))));
+  if (attention) view.card.append(make("p", "legend", Object.entries(names).map(([name, text]) => make("span", name, text))));
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
 }
 
 // What happens to the chosen token there, in a sentence.

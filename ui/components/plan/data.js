@@ -1,5 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
-import { norm } from "../shared/index.js";
+import { norm, range } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -79,6 +79,13 @@ export class Data {
     const sum = before.map((value, c) => value + output[c]);
     const [length, more] = [norm(before), norm(output)];
     return { before, output, sum, after, length, more, share: more / (length + more || 1) };
+  }
+
+  // The share of the stream that a layer adds to a token, and true if no layer adds more; null for a token left out.
+  layer(s, layer, token) {
+    const [{ name, depth }, i] = [this.header.stacks[s], this.row(s, token)];
+    const shares = range(depth).map((at) => this.at(`g.${name}`, at, i)?.[0]);
+    return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares[layer] === Math.max(...shares) };
   }
 
   // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.

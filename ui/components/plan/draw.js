@@ -1,5 +1,5 @@
 // The canvas of the picture: the residual stream through every token, and attention as lines.
-import { drawDisc, rolesOf, sharp, themed } from "../shared/index.js";
+import { drawDisc, hatch, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
 
@@ -26,6 +26,7 @@ export function drawPicture(view) {
     drawColumns(at, stack);
     for (const band of stack.bands) drawBand(at, stack, band);
   }
+  if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);
   view.canvas.dataset.frames = ++view.frames;
 }
 
@@ -56,6 +57,8 @@ function drawBand(at, stack, band) {
     if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], 1);
     return;
   }
+  const masked = maskedBox(view, stack, band);
+  if (masked) hatch(at.pen, [masked], 5, { strokeStyle: at.look.ink, globalAlpha: 0.2, lineWidth: 1 });
   if (band.kind === "layer") {
     const way = passing(at, stack, band, token);
     fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);
@@ -120,17 +123,43 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   }
 }
 
-// From the encoder's output to a query of the decoder, past the block's side: keys stay in their order.
+// Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
+export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
+  if (!s || header.unmasked[band.layer] !== false || (band.kind !== "layer" && band.block !== "self")) return null;
+  const [x, end] = [at(state.row), left + cw * count];
+  if (x === null || end - x < cw) return null;
+  const high = band.kind === "layer" ? band.h / 2 : band.h;
+  return [x + cw / 2, band.in < band.out ? band.top : band.top + band.h - high, end - x - cw / 2, high];
+}
+
+// The way of the chosen word to the next input, with an arrow.
+function drawLoop({ pen, look }, points) {
+  const [[x, y], end] = [points[0], points.at(-1)];
+  Object.assign(pen, { strokeStyle: look.residual, fillStyle: look.residual, lineWidth: 1.6 });
+  pen.beginPath();
+  pen.moveTo(x, y);
+  points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));
+  pen.lineTo(...end);
+  pen.stroke();
+  const back = Math.sign(points.at(-2)[1] - end[1]) * 6;
+  pen.beginPath();
+  for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side, end[1] + (side ? back : 0));
+  pen.fill();
+}
+
+// From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
 function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
   pen.moveTo(x0, y0);
   if (plan.narrow) {
     pen.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
     return;
   }
-  const side = band.top + band.h * (0.12 + 0.7 * place);
-  const rise = Math.min(y0 - 34, side);
-  pen.bezierCurveTo(x0, rise, (x0 + band.x) / 2, rise, band.x - 2, side);
-  if (!band.unfolded) pen.bezierCurveTo(band.x + (x1 - band.x) * 0.5, side + (side - rise) * 0.1, x1, (side + y1) / 2, x1, y1);
+  const [lane, side] = [y0 - 26 + 18 * place, band.top + band.h * (0.12 + 0.7 * place)];
+  const from = plan.stacks[0].x + plan.stacks[0].w;
+  pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
+  pen.lineTo(from, lane);
+  pen.bezierCurveTo(band.x, lane, from, side, band.x, side);
+  if (!band.unfolded) pen.bezierCurveTo(band.x + (x1 - band.x) * 0.6, side, x1, (side + y1) / 2, x1, y1);
 }
 
 function line(pen, x, from, to, colour, alpha, width) {

@@ -2,14 +2,17 @@
 // as in figure 1, or downwards on a phone, where the decoder follows the encoder.
 import { range } from "../shared/index.js";
 
-const NARROWEST = 13; // columns of tokens
+const NARROWEST = 12; // columns of tokens
 const GAP = 4;
 const TIGHT = 3; // beside what is unfolded
 // Heights of what is unfolded: the least, and the most by block.
 const PANEL = 250;
-const MOST = { self: 345, cross: 330, ffn: 270, softmax: 215, embedding: 170 };
-const NORM = 190;
-const CARD = 150; // on a phone
+const MOST = { self: 345, cross: 330, ffn: 270, softmax: 185, embedding: 140 };
+const NORM = 180;
+const CARD = 185; // on a phone
+const LANES = 30; // above the encoder, for lines from its output
+const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
+const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
 export function parseFocus(focus, stacks) {
@@ -39,14 +42,14 @@ export function openLayer(view, s) {
 export function layOut(view, width, height, unit) {
   const narrow = width < 560;
   const { focus } = view;
-  const gap = narrow ? 0 : 26;
-  const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.64 : 0.36);
+  const gap = narrow ? 0 : 44;
+  const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
   const plan = { width, narrow, unit, stacks: [] };
   const long = narrow ? Math.max(560, height) : height;
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
-    const w = (width - gap) * share(s);
-    const made = bandsOf(view, s, long, unit, narrow);
+    const w = (width - gap - LOOP) * share(s);
+    const made = bandsOf(view, s, s || narrow ? long : long - LANES, unit, narrow);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;
     plan.stacks.push(stack);
@@ -54,7 +57,7 @@ export function layOut(view, width, height, unit) {
     else x += w + gap;
   }
   const tall = Math.max(...plan.stacks.map((stack) => stack.length));
-  plan.height = narrow ? from : Math.max(tall, Math.min(height, tall));
+  plan.height = narrow ? from : Math.max(height, tall, plan.stacks[0].length + LANES);
   for (const stack of plan.stacks) {
     const y = (t) => (narrow ? stack.from + t : plan.height - t);
     for (const band of stack.bands) {
@@ -64,17 +67,28 @@ export function layOut(view, width, height, unit) {
     }
     stack.end = y(stack.length);
     // The encoder's output leaves its last layer.
-    stack.output = stack.bands.filter(({ kind }) => kind === "layer" || kind === "norm").at(-1).out;
+    stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;
   }
-  const free = plan.height - plan.stacks[0].length - 14;
+  const free = plan.height - plan.stacks[0].length - LANES;
   plan.card = narrow ? { x: 0, y: 0, w: width, h: CARD * unit } : { x: 0, y: 0, w: plan.stacks[0].w, h: free };
   return plan;
+}
+
+// The way of the chosen word from the candidates, at x, to the next input: points, or null at the end of the text.
+export function loopOf({ plan, state }, x) {
+  const { bands, at } = plan.stacks[1];
+  const [to, { in: floor }, last] = [at(state.row + 1), bands[1], bands.at(-1)];
+  if (to === null) return null;
+  const [start, side, turn] = [plan.narrow ? last.top + last.h + 6 : last.top + 3, plan.width - 5, plan.narrow ? -7 : 8];
+  return [[x, start + turn / 2], [x, start], [side, start], [side, floor + turn], [to, floor + turn], [to, floor]];
 }
 
 // The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const gutter = (narrow ? 92 : s ? 104 : 78) * unit;
+  const wide = (s ? 150 : 132) * unit;
+  const fits = w - wide - 8 >= n * NARROWEST && !(view.focus.block && view.focus.s !== s);
+  const gutter = fits && !narrow ? wide : (s || narrow ? 104 : 84) * unit;
   const room = w - gutter - 8;
   const count = Math.min(n, Math.floor(room / NARROWEST));
   const chosen = s ? view.state.row : view.state.source;
@@ -83,7 +97,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   const right = s === 1 && !narrow; // labels stand at the outer side, as in figure 1
   const left = x + (right ? 8 : gutter) + (room - cw * count) / 2;
   const at = (token) => (token < first || token >= first + count ? null : left + (token - first + 0.5) * cw);
-  return { left, cw, first, count, at, label: right ? w - gutter + 10 : 6 };
+  return { left, cw, first, count, at, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
 }
 
 // The bands of a stack in the order of the flow, with their start t and length.
@@ -98,19 +112,25 @@ function bandsOf(view, s, height, unit, narrow) {
   const gap = inside ? TIGHT : GAP;
   const tall = narrow ? 1 : Math.max(1, height / (580 * unit)); // beside a window of 720 px
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
-  put("tokens", 60);
+  put("tokens", 64 + STRIP);
   put("embedding", inside ? 16 : 18, { block: "embedding" });
-  const plate = inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(40, 132 / (stack.depth - 1 || 1)));
+  const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
+  const plate = brief ? tall * Math.max(7, Math.min(focus.block ? 26 : 33, 104 / (stack.depth - 1 || 1))) : inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(42, 132 / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
-    else for (const block of stack.blocks) {
-      put("block", inside ? 16 : tall * (block === "ffn" ? 32 : 52), { layer, block });
-      put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
+    else {
+      const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
+      if (narrow) heading();
+      for (const block of stack.blocks) {
+        put("block", inside ? 16 : tall * (block === "ffn" ? 30 : brief ? 44 : 52), { layer, block });
+        put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
+      }
+      if (!narrow) heading();
     }
   }
   if (s === 1) {
     put("softmax", inside ? 16 : 18, { block: "softmax" });
-    put("candidates", inside ? 40 : 66);
+    put("candidates", inside ? 52 : 70);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
@@ -120,8 +140,8 @@ function bandsOf(view, s, height, unit, narrow) {
     const most = (MOST[panel.block] ?? NORM) * unit;
     panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
     const folded = bands.filter(({ kind }) => kind === "layer");
-    const left = Math.min(30 * unit * tall, (height - total()) / folded.length);
-    if (left > 0) for (const band of folded) band.length += left;
+    const left = Math.max(0, height - total());
+    for (const band of folded) band.length += left / folded.length;
   }
   else if (spare > 0 && s === 1 && !narrow) {
     const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");

@@ -1,10 +1,12 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { fitted, make, percent, plain, press, rove, setBox } from "../shared/index.js";
+import { fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
+import { maskedBox } from "./draw.js";
+import { loopOf } from "./layout.js";
 
 const LEAST = 16; // px of a band that can be hit
 
 const SHORT = {
-  self: "Attention", cross: "Cross-attention", ffn: "Feed-forward", softmax: "Softmax", embedding: "Embedding",
+  self: "Attention", cross: "Cross-attention", ffn: "Feed-forward",
 };
 
 // The name of a block, as a title.
@@ -35,23 +37,35 @@ export function placeTokens(view) {
     const { s, bands: [band], first, count } = stack;
     const field = s ? "row" : "source";
     const choose = (i) => view.choose({ [field]: first + i });
+    const steep = stack.cw < 20; // or lines of text touch
     const buttons = Array.from({ length: count }, (_, i) => {
       const token = first + i;
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `token${plan.narrow ? " down" : ""}${later}`, short(text, 62 * plan.unit), {
+      const button = make("button", `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""}${later}`, short(text, (steep ? 55 : 66) * plan.unit), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
-      setBox(button, stack.at(token), plan.narrow ? band.top + band.h - 20 * plan.unit : band.top + 3);
+      setBox(button, stack.at(token), plan.narrow ? band.top + band.h - 30 * plan.unit : band.top + 13);
       view.marks.set(id, button);
       return button;
     });
     press(buttons, (i) => first + i === state[field]);
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
-    const more = count < n ? [make("p", "part", `tokens ${first + 1} to ${first + count} of ${n}`)] : [];
-    more.forEach((note) => setBox(note, stack.left, band.top + band.h - 14));
+    const note = (text, x, y, w) => {
+      const made = make("p", "part", text);
+      setBox(made, x, y, w);
+      return made;
+    };
+    const part = count < n ? `tokens ${first + 1} to ${first + count} of ${n}` : "";
+    const more = [];
+    const next = plain(header.predicted[state.row]);
+    const where = state.row + 1 < n ? `${next} is the next input: shifted right` : `${next} ends the text`;
+    const x = plan.narrow ? 6 : stack.left + stack.cw * count + 10;
+    if (s) more.push(note(part ? `${where} (${part})` : where, x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
+    else if (!plan.narrow) more.push(note([make("span", "k", "keys"), ", ", make("span", "v", "values")], 6, stack.output - 24));
+    if (!s && part) more.push(note(part, 6, band.top + (plan.narrow ? 0 : 13), stack.left - stack.x - 26));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -59,10 +73,13 @@ export function placeTokens(view) {
 }
 
 export function placeBands(view) {
-  const { plan, data, state } = view;
+  const { plan, data, state, look } = view;
+  const widthOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
-      if (band.h < LEAST) return placed(make("div", `band ${band.kind}`), stack, band);
+      if (band.kind === "heading" || band.h < LEAST) {
+        return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
+      }
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
         "aria-label": said(view, band), tabindex: -1,
@@ -76,7 +93,14 @@ export function placeBands(view) {
     const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
       ?? marks.find((mark) => mark.classList.contains("block"));
     if (stop) stop.tabIndex = 0;
-    return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse());
+    const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
+      const box = maskedBox(view, stack, band);
+      if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
+      const note = make("p", "part unwritten", make("span", "", "mask: not yet written"));
+      setBox(note, ...box);
+      return [note];
+    });
+    return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
   });
   view.bands.replaceChildren(...groups);
   function placed(mark, stack, band) {
@@ -84,34 +108,56 @@ export function placeBands(view) {
     setBox(mark, band.x, band.top, band.w, band.h);
     return mark;
   }
-  // The share that the block adds to the chosen token.
   function said(at, band) {
-    if (band.kind === "layer") return `${titleOf(at, band)}. Show its blocks.`;
     const added = addedAt(at, band);
     const share = added ? ` Adds ${percent(added.share)} for ${tokenText(at, band.s)}.` : "";
-    return `${titleOf(at, band)}.${share}`;
+    return `${titleOf(at, band)}.${share}${band.kind === "layer" ? " Show its blocks." : ""}`;
   }
-  function addedAt(at, band) {
-    const block = band.block?.replace("_norm", "");
-    return band.layer === undefined || !block ? null : data.added(band.s, band.layer, block, tokenOf(at, band.s));
+  // What a block or layer adds to the chosen token: {share}.
+  function addedAt(at, { s, layer, block }) {
+    if (layer === undefined) return null;
+    return block ? data.added(s, layer, block.replace("_norm", ""), tokenOf(at, s)) : data.layer(s, layer, tokenOf(at, s));
   }
+  // The lines of a label, as many as the band has room for; a line is the longest of its versions that fits.
   function label(at, stack, band) {
     if (band.unfolded) return [];
-    if (band.kind === "layer") {
-      const guess = stack.s && band.h > 24 * plan.unit ? [guessOf(at, band.layer)] : [];
-      return [make("span", "name", `Layer ${band.layer + 1}`), ...guess];
-    }
-    if (band.kind === "norm") return [make("span", "size", at.header.pre ? "Add" : "Add & Norm")];
-    const added = band.kind === "block" && band.h > 24 * plan.unit ? addedAt(at, band) : null;
-    const name = band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block];
-    return [
-      make("span", "name", name),
-      ...(added ? [make("span", "size", `adds ${percent(added.share)}`)] : []),
-    ];
+    const added = addedAt(at, band);
+    const line = (name, ...texts) => make("span", name, texts.find((text) => widthOf(text) <= stack.room) ?? texts.at(-1));
+    const lines = [];
+    if (band.kind === "layer" || band.kind === "heading") {
+      const name = `Layer ${band.layer + 1}`;
+      const share = added && `${added.most ? "most: " : ""}${percent(added.share)}`;
+      const adds = [`adds ${share}`, share].find((text) => widthOf(`${name} ${text}`) <= stack.room);
+      lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds ?? "")] : ""));
+      if (stack.s) lines.push(...guessesOf(at, band.layer, line));
+    } else if (band.kind === "block") {
+      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block]));
+      if (added) lines.push(line("size", `adds ${percent(added.share)}`));
+      if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
+    } else if (band.kind === "norm") lines.push(line("size", at.header.pre ? "Add" : "Add & Norm"));
+    else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")}`, "Softmax"));
+    else lines.push(line("name", "Embedding + position", "Embedding"));
+    return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
-  function guessOf(at, layer) {
-    const [token, p] = at.header.lens[state.row][layer + 1];
-    return make("span", "size guess", `${plain(token)} ${percent(p)}`, { title: "The softmax after this layer" });
+  // The most probable word if the model ended after a layer, and the probability of the chosen word.
+  function guessesOf(at, layer, line) {
+    const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
+    const text = `${plain(token)} ${percent(p)}`;
+    const first = line("size guess", `ending here: ${text}`, text);
+    first.title = `If the model ended here, it would say ${text}`;
+    const chosen = `${plain(at.header.predicted[state.row])} ${own}`;
+    return rank > 1 ? [first, line("size guess", `the chosen ${chosen}`, chosen)] : [first];
+  }
+  // The token with the largest weight, mean over heads.
+  function looksAt(at, s, band, line) {
+    const kind = at.kinds[`${at.header.stacks[s].name}.${band.block}`];
+    const weights = data.weights(kind, band.layer, null, tokenOf(at, s));
+    if (!weights) return null;
+    const key = weights.indexOf(Math.max(...weights));
+    const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
+    const made = line("size looks", `largest: ${text}`, text);
+    made.title = "The largest weight, mean over heads";
+    return made;
   }
 }
 
@@ -144,7 +190,7 @@ export function placeCandidates(view) {
     const own = id === header.ids[state.row];
     const text = plain(token);
     const bar = make("i", "bar");
-    bar.style.height = `${Math.max(2, (low ? 8 : 28) * plan.unit * (p / most))}px`;
+    bar.style.height = `${Math.max(2, (low ? 12 : 28) * plan.unit * (p / most))}px`;
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", `${(100 * p).toFixed(1)}%`), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
@@ -152,5 +198,8 @@ export function placeCandidates(view) {
     });
   });
   view.candidates.replaceChildren(...buttons);
-  setBox(view.candidates, Math.min(left, plan.width - wide), band.top, Math.min(wide, plan.width), band.h);
+  const [x, w] = [Math.max(0, Math.min(left, plan.width - wide - 14)), Math.min(wide, plan.width - 14)];
+  setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), w, band.h - 8);
+  const own = header.candidates[state.row].findIndex(([, , id]) => id === header.ids[state.row]);
+  plan.loop = loopOf(view, own < 0 ? plan.stacks[1].at(state.row) : x + ((own + 0.5) * w) / buttons.length);
 }

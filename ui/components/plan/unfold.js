@@ -24,8 +24,8 @@ export function placePanel(view) {
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "translate" };
-  const page = pages[focus.block] ?? "";
+  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why" };
+  const page = pages[focus.block] ?? (focus.s ? "layers" : ""); // only the decoder is read layer by layer
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
