@@ -13,7 +13,7 @@ import numpy as np
 
 from figures.attention import check_map
 from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
-from figures.labels import plain_token, signed
+from figures.labels import reads, signed
 from transformer.types import Floats
 
 LETTERS = "AB"  # names of the sides
@@ -43,9 +43,8 @@ def describe_difference(
         most = float(more[query, key])
         if most > 0:
             sentences.append(
-                f"{name} looks more by up to {most:.2f}, from query {query + 1} "
-                f"{plain_token(query_tokens[query])} to key {key + 1} "
-                f"{plain_token(key_tokens[key])}"
+                f"{name} looks more by up to {most:.2f}, where "
+                f"{reads(query_tokens[query], key_tokens[key])}"
             )
     return "; ".join(sentences)
 
@@ -55,8 +54,8 @@ def describe_effect(effects: Floats, query_tokens: Sequence[str], key_tokens: Se
     query, key = divmod(int(np.abs(effects).argmax()), effects.shape[1])
     return (
         f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest change is "
-        f"{signed(float(effects[query, key]))} nats, without key {key + 1} "
-        f"{plain_token(key_tokens[key])} for query {query + 1} {plain_token(query_tokens[query])}"
+        f"{signed(float(effects[query, key]))} nats, where "
+        f"{reads(query_tokens[query], key_tokens[key])}"
     )
 
 

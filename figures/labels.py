@@ -175,6 +175,13 @@ def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str,
     return tuple(f"{read}{ARROW}{next_}" for read, next_ in zip(reads, predicts, strict=True))
 
 
+def reads(query: str, key: str) -> str:
+    """Return a cell of a map in words: `“_weil” reads “_it” to predict “_es”`."""
+    reader, _, predicted = plain_token(query).partition(ARROW)
+    aim = f" to predict “{predicted}”" if predicted else ""
+    return f"“{reader}” reads “{plain_token(key)}”{aim}"
+
+
 def query_labels(trace: Trace, kind: AttentionKind) -> tuple[str, ...]:
     """Return the row labels of one kind of attention; encoder rows predict nothing."""
     reads, _ = trace.axis_tokens(kind)

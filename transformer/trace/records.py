@@ -317,31 +317,6 @@ class Lens:
 
 
 @dataclass(frozen=True, eq=False)
-class LogitShares:
-    """Shares of the decoder's parts in the difference of two tokens' logits at one step.
-
-    With the scales of all LayerNorms fixed, the rest of the decoder is linear in the outputs of
-    heads and networks, and all shares add up to the difference.
-    """
-
-    step: int  # 0-based
-    ids: tuple[int, int]  # the second token's logit is subtracted
-    difference: float
-    heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
-    feed_forward: Floats  # [Ld], including biases
-    embedding: float  # input token
-    position: float  # position vector
-    bias: float  # all other biases, including LayerNorm's
-
-    @property
-    def total(self) -> float:
-        """The sum of all shares."""
-        arrays = (*self.heads.values(), self.feed_forward)
-        parts = sum(float(shares.sum(dtype=np.float64)) for shares in arrays)
-        return parts + self.embedding + self.position + self.bias
-
-
-@dataclass(frozen=True, eq=False)
 class Needs:
     """Changes of a translation's T log-probabilities without single parts of the model, in nats.
 

@@ -223,14 +223,14 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         shown, other, sentences = ringed(shown, other_map(view, choice))
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
-    matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
+    matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
         selected = (
             to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
         )  # fmt: skip
         draw_map(
-            shown, "matrix", max_height=900 if wide else 470, selected=selected,
+            shown, "matrix", max_height=900 if wide else 520, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
         say_measure(view, choice, check=against)
@@ -293,12 +293,25 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw every head's weight on the selected tokens, with its definition."""
-    st.markdown("**Sum over chosen tokens**")
-    st.caption(
-        "For each head, the sum of its weights on the chosen keys, averaged over the chosen "
-        "queries (over all queries if you choose none). 1 means that the head looks nowhere else."
-    )
+    """Draw every head's weight on the selected tokens, summed over keys, mean over queries."""
+    if choice.keys:
+        values = selected_mass(maps, choice)
+        layer, head = divmod(int(values.argmax()), values.shape[1])
+        rows = to_units(choice.queries, maps.query_groups)
+        columns = to_units(choice.keys, maps.key_groups)
+        reader, read = (
+            code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
+            for labels, places in ((maps.queries, rows), (maps.keys, columns))
+        )
+        alt = (
+            f"Layer {layer + 1}, head {head + 1} reads it most: {values.max():.0%} of its "
+            f"attention; the mean is {values.mean():.2f}."
+        )
+        st.markdown(f"**How much does each head read {read} at {reader}?**")
+        draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
+        st.caption(alt)
+    else:
+        st.caption("Choose keys here, or their labels in the matrix.")
     for side, labels, positions, groups in (
         ("Keys", maps.keys, choice.keys, maps.key_groups),
         ("Queries", maps.queries, choice.queries, maps.query_groups),
@@ -311,18 +324,6 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             placeholder="All queries" if side == "Queries" else "Choose keys",
             help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
-    if not choice.keys:
-        st.caption("No keys chosen yet: choose some here, or their labels in the matrix.")
-        return
-    values = selected_mass(maps, choice)
-    strongest = divmod(int(values.argmax()), values.shape[1])
-    alt = (
-        f"Table of {values.shape[0]} layers and {values.shape[1]} heads. The largest is "
-        f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
-        f"the mean is {values.mean():.2f}."
-    )
-    draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
-    st.caption(alt.partition(". ")[2])
 
 
 def _draw_way_inside(view: View, choice: AttentionChoice) -> None:

@@ -252,8 +252,8 @@ def _difference_words(both: Both, difference: Map) -> list[str]:
     lines = [
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"The largest difference is at query {row + 1} "
-        f"{code(plain_token(difference.query_tokens[row]))}: {apart[row]:.3f} bits.",
+        f"They differ most in row {row + 1}, {code(plain_token(difference.query_tokens[row]))}: "
+        f"{apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(
