@@ -67,13 +67,14 @@ def draw(side: Side) -> None:
     choice = on_a_pair(view, trace, read_choice(trace))
     shown = measured_view(view, places_of(choice))
     several = measured_view(view)  # an effect is of one map
+    name = "against" if url_state.get(AttentionSettings.display) == "against" else choice.display
     prepare(several if choice.display != "matrix" else shown, first_of_maps(trace, choice))
     chosen_maps = get_maps(shown, get_trace(shown), choice)
     with st.container(key="after_hint"):
         if message := said_next(view.sentence):
             st.markdown(message)
         else:
-            draw_hint(view, trace, choice.display)
+            draw_hint(view, trace, name)
     # With several kinds, the grid has tabs and switches between them in the browser.
     tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
     if not tabs and choice.display != "matrix":
@@ -110,6 +111,7 @@ PAGE = Page(
         Entry("Attention", 1, "All heads", {"display": "grid"}),
         Entry("Attention", 2, "Word links", {"display": "heads", "units": "words"}),
         Entry("Attention", 3, "Matrix", {"display": "matrix"}),
+        Entry("Attention", 4, "Two measures", {"display": "against"}, "against"),
     ),
     choice=(AttentionSettings, CellChoice),
     notes=lambda: (f"**Whole words.** {WORD_RULE}",),

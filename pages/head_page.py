@@ -81,7 +81,7 @@ def draw(side: Side) -> None:
 
 PAGE = Page(
     "head", "Inside a head", ":material/center_focus_strong:", draw, first=first,
-    entries=(Entry("Attention", 4),),
+    entries=(Entry("Attention", 5),),
     needs=("heads",),
     choice=(HeadSettings,),
     beside=(BESIDE,),

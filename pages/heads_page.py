@@ -53,6 +53,6 @@ def whole(view: View) -> None:
 
 PAGE = Page(
     "heads", "What heads do", ":material/query_stats:", whole=whole,
-    entries=(Entry("Attention", 5),),
+    entries=(Entry("Attention", 6),),
     choice=(HeadsChoice,),
 )  # fmt: skip

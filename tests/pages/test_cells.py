@@ -125,10 +125,10 @@ def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
         headlight.attention(effect, display="grid")
 
 
-def test_a_second_measure_stands_beside_the_matrix(
+def test_a_second_measure_stands_beside_the_first(
     run_app: RunApp, tiny_translator: Translator
 ) -> None:
-    given = {"at": "attention", "checkpoint": "alpha", "sentence": CAT, "display": "matrix"}
+    given = {"at": "attention", "checkpoint": "alpha", "sentence": CAT, "display": "against"}
     app = run_app(kind="cross", layer="1", head="1", against="norm", **given)
     sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
     first, second = (one for one in sent if "key_title" in one[0])
@@ -137,7 +137,16 @@ def test_a_second_measure_stands_beside_the_matrix(
     norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
     shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
-    app.selectbox(key="against_widget").set_value("none").run()
-    assert "Sum over chosen tokens" in "".join(text.value for text in app.main.markdown)
-    app = run_app(kind="encoder_self", against="effect", **given)
+    assert "rows sum to 1 within 0.0000" in captions(app) and "the measures tell" in captions(app)
+    app.selectbox(key="against_widget").set_value("contribution").run()
+    assert app.query_params["against"] == "contribution" and not app.exception
+    app = run_app(kind="encoder_self", **given)
     assert "belongs to no step" in captions(app)
+
+
+def test_the_view_opens_on_all_heads_by_weight_and_effect(run_app: RunApp) -> None:
+    app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="against")
+    names = [text.value for text in app.main.markdown]
+    assert "**Mean over all layers and heads**" in names
+    sent = [unpack(part.proto.bytes)[0] for part in app.main.get("bidi_component")]
+    assert [one["noun"] for one in sent if "key_title" in one] == ["", "effect in nats"]

@@ -15,7 +15,7 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import CELL_TEXTS
 from ui.core.view import View
-from ui.core.widgets import CellChoice, cell_measure, raw_box
+from ui.core.widgets import CellChoice, bound
 from ui.frame.cells import about_cells, measured_view, why_not_measure
 from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
@@ -23,35 +23,18 @@ from ui.work.desk import get_trace
 MOST = 3  # cells that are ringed
 
 
-def say_measure(view: View, choice: AttentionChoice) -> None:
+def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
     """Say below a map what its cells show, and which keys get its attention."""
     weights, places = replace(view, cells=()), places_of(choice)
-    trace = get_trace(weights)
-    if text := about_cells(weights, places):
+    if text := about_cells(weights, places, check=check):
         st.caption(text)
     if places:
-        draw_sinks(weights, trace, places[0])
+        draw_sinks(weights, get_trace(weights), places[0])
 
 
-def draw_choice() -> None:
-    """Draw the control for the second measure."""
-    names = {"none": "sums over chosen tokens"} | {
-        name: f"the same map by {CELL_TEXTS[name]['label'].lower()}"
-        for name in CELL_MEASURES if name != cell_measure()
-    }  # fmt: skip
-    stored = url_state.get(CellChoice.against)
-    raw_box(
-        st.container(), "Beside the map", CellChoice.against, [*names],
-        stored if stored in names else "none", key="against_widget",
-        named=lambda name: f"Beside it: {names[name]}",
-    )  # fmt: skip
-
-
-def other_map(view: View, choice: AttentionChoice) -> Map | str | None:
-    """Return the same map by the second measure, why there is none, or None if none is chosen."""
+def other_map(view: View, choice: AttentionChoice) -> Map | str:
+    """Return the same map by the second measure, or why there is none."""
     name, places = url_state.get(CellChoice.against), places_of(choice)
-    if name in ("none", cell_measure()):
-        return None
     weights = replace(view, cells=())
     if (reason := why_not_measure(weights, places, name)) is not None:
         return reason
@@ -59,7 +42,7 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str | None:
     return shown_map(get_maps(other, get_trace(other), choice), choice)
 
 
-def ringed(one: Map, other: Map | str | None) -> tuple[Map, Map | str | None, list[str]]:
+def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     """Return both maps with rings around the cells whose ranks differ most, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
@@ -85,17 +68,15 @@ def ringed(one: Map, other: Map | str | None) -> tuple[Map, Map | str | None, li
     return replace(one, ringed=cells), replace(other, ringed=cells), sentences
 
 
-def draw_beside(other: Map | str | None, sentences: list[str]) -> bool:
-    """Draw the control, and the second map with the cells where the two disagree most.
-
-    Returns: False if no second measure is chosen.
-    """
-    draw_choice()
-    if isinstance(other, Map):
-        show(other.lens(300), key="against")
-        st.markdown("Where they disagree most (ringed):")
-        for sentence in sentences:
-            st.markdown(f"- {sentence}")
-    elif other is not None:
+def draw_beside(other: Map | str, sentences: list[str]) -> None:
+    """Draw the control, and the second map with the cells where the two disagree most."""
+    names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
+    st.selectbox(
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__,
+        label_visibility="collapsed", **bound(CellChoice.against),
+    )  # fmt: skip
+    if not isinstance(other, Map):
         st.caption(other)
-    return other is not None
+        return
+    show(other.lens(300), key="against")
+    st.markdown("\n".join(["Where they disagree most (ringed):\n", *map("- {}".format, sentences)]))

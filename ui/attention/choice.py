@@ -98,7 +98,8 @@ class AttentionSettings(Choice):
     """
 
     kind: Param[str] = KIND
-    display: Param[str] = Param("display", url_state.one_of(DISPLAYS), "grid")
+    #: a display, or "against" for a matrix with a second measure beside it
+    display: Param[str] = Param("display", url_state.one_of((*DISPLAYS, "against")), "grid")
     layer: Param[int | None] = LAYER
     head: Param[int | None] = HEAD
     dim: Param[bool] = url_state.switch("dim")
@@ -168,9 +169,10 @@ def read_choice(
     n_layers, n_heads, n, m = trace.attention(kind).shape
     layer, head = url_state.indices(place or (stored.layer, stored.head), (n_layers, n_heads))
     cell = layer, head
-    if place is None and not _cell_stored():
+    against = (display or stored.display) == "against"
+    if place is None and not _cell_stored() and not against:
         cell = clearest_head(trace, kind, cell)
-    display, heads = display or stored.display, stored.heads
+    display, heads = "matrix" if against else display or stored.display, stored.heads
     if heads is None:  # lines open on one head
         lines = display == "heads" or stored.map == "heads"
         heads = (clearest_head(trace, kind, cell),) if lines else ()

@@ -218,7 +218,9 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown, other, sentences = ringed(shown_map(maps, choice), other_map(view, choice))
+    against, shown = url_state.get(AttentionSettings.display) == "against", shown_map(maps, choice)
+    if against:
+        shown, other, sentences = ringed(shown, other_map(view, choice))
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
@@ -231,7 +233,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown, "matrix", max_height=900 if wide else 520, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
-        say_measure(view, choice)
+        say_measure(view, choice, check=against)
         offer_cut(view, choice, maps)
     with sums.container():
         draw_kinds(get_trace(view))
@@ -244,7 +246,9 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        if not draw_beside(other, sentences):
+        if against:
+            draw_beside(other, sentences)
+        else:
             several = measured_view(view)
             _draw_sums(choice, get_maps(several, get_trace(several), choice))
 

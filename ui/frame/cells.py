@@ -17,7 +17,7 @@ from transformer.attribution.cells import (
     why_too_long,
     why_weight_only,
 )
-from transformer.measures.heads import rank_correlation
+from transformer.measures.heads import combine, rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
 from ui.core.glossary import CELL_TEXTS
@@ -58,7 +58,7 @@ def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> V
 
     Args: places: the maps on screen, for the effect; () if there are several.
     """
-    return view if weights_alone() and not view.cells else _measured(view, places, name)
+    return view if weights_alone() and not (view.cells or name) else _measured(view, places, name)
 
 
 def _measured(view: View, places: Sequence[Place], name: str) -> View:
@@ -79,42 +79,56 @@ def measured_side(side: Side, places: Sequence[Place] = ()) -> Side:
     return side if view is side.view else replace(side, view=view, trace=get_trace(view))
 
 
-def about_cells(view: View, places: Sequence[Place]) -> str:
+def about_cells(view: View, places: Sequence[Place], *, check: bool = False) -> str:
     """Return sentences on what the cells of the map on screen show, with their checks.
 
-    Args: places: the map on screen, first; () if several maps of a kind are.
+    Args:
+        places: the map on screen, first; () if several maps of a kind are.
+        check: compare measures with the effect, even if the visitor has not asked for it.
     """
-    return "" if weights_alone() else _about(replace(view, cells=()), places)
+    if weights_alone() and not check:
+        return ""
+    return _about(replace(view, cells=()), places, check or url_state.get(CellChoice.check))
 
 
-def _about(view: View, places: Sequence[Place]) -> str:
+def _about(view: View, places: Sequence[Place], check: bool) -> str:
     if (reason := why_not_measure(view, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
     if name != "weight" or only:
         parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
-        cells = get_trace(measured_view(view, places)).cells
-        if name == "contribution" and cells is not None:
-            parts.append(
-                "Check: the parts of each block give back its output within "
-                f"{decimal(max(cells.gap, 1e-9))} an element."
-            )
     if only:
         parts.append(
             "**Words only**: special tokens, tags and punctuation are left out"
             + (", and rows are divided by what is left." if name != "effect" else ".")
         )
-    if url_state.get(CellChoice.check) and places:
-        parts.append(_told(view, places[0]))
-    return " ".join(parts)
+    if check and places:
+        parts += [_rows(view, places), _told(view, places[0])]
+    return " ".join(filter(None, parts))
+
+
+def _rows(view: View, places: Sequence[Place]) -> str:
+    """Return the check of the map on screen by itself."""
+    trace = get_trace(measured_view(view, places))
+    kind, *at = places[0]
+    if cell_measure() == "effect":
+        return ""
+    weights = trace.attention(kind)
+    shown = trace.cells.at(*places[0]) if trace.cells else combine(weights, "mean", *at)
+    sums = shown.sum(-1)[shown.any(-1)]
+    text = f"Check: rows sum to 1 within {decimal(max(float(np.abs(sums - 1).max()), 1e-9))}."
+    if kind == "cross" and cell_measure() == "contribution":
+        text = f"Check: rows sum to {sums.min():.2f} to {sums.max():.2f}; the rest is the stream."
+    if trace.cells and trace.cells.gap:
+        gap = decimal(max(trace.cells.gap, 1e-9))
+        text += f" The parts of each block give back its output within {gap} an element."
+    return text
 
 
 def _told(view: View, place: Place) -> str:
     """Return the rank correlations of measures with the effect, in words."""
-    trace, model = get_trace(view), get_tracer(view)
-    reason = why_weight_only(model) or why_no_effect(place[0], *trace.attention(place[0]).shape[2:])
-    if reason is not None:
+    if (reason := why_not_measure(view, (place,), "effect")) is not None:
         return f"No check against the effect: {reason[:1].lower()}{reason[1:]}"
     found = computed(view, agreements(place))
     words = ", ".join(
