@@ -22,7 +22,7 @@ RUN = {
     "align": "--src {src} --tgt {tgt} --pharaoh {out} --subwords {out}.pieces --measure norm",
     "study": "--corpus {src} --examples 0 --out {out}",
 }  # fmt: skip
-LINES = 64 * 12
+LINES = 64 * 5
 
 
 class Cluster:
