@@ -3,8 +3,8 @@
 Text: 240 sentences of the training text that know their links (`transformer.training.linked`). The
 model follows the given translation; each linked target word is a trial, a hit has its largest
 weight on a word that it may be linked to. A head must beat the diagonal (as the distance), the most
-frequent link (as the word: the source word that a target word had most often in the documents used
-to choose), the word with the head's largest weight from all other words, and random weights.
+frequent link (as the word: the source word that a target word has most often in the other half of
+the documents), the word with the head's largest weight from all other words, and random weights.
 """
 
 from collections import Counter, defaultdict
@@ -36,7 +36,7 @@ def tally_of(
     """Return trials and hits of all cross-attention heads; every sentence is a document."""
     n_layers, n_heads = model.config.n_decoder_layers, model.config.n_heads
     tally = Tally.empty(len(linked), len(ROLES), n_layers * n_heads)
-    frequent = _frequent(linked[::2])
+    halves = _frequent(linked[1::2]), _frequent(linked[::2])  # of the other documents
     for start in range(0, len(linked), _BATCH):
         report(start, len(linked))
         some = linked[start : start + _BATCH]
@@ -65,7 +65,7 @@ def tally_of(
                     ):  # fmt: skip
                         hits[at] += np.isin(looked[:, to], places)
                     tally.offsets[(*at, MAX_OFFSET)] += guess[to] in places
-                    form = frequent.get(targets[to].casefold())
+                    form = halves[document % 2].get(targets[to].casefold())
                     known = any(sources[place].casefold() == form for place in places)
                     tally.words[(*at, "most frequent link")] += known
     return tally
