@@ -334,3 +334,11 @@ def test_the_app_is_started_on_the_file_and_ended(tmp_path: Path) -> None:
         shown.communicate()
     with socket.socket() as tried:
         assert wait_until(lambda: tried.connect_ex(("localhost", port)) != 0)
+
+
+def test_dask_asks_for_its_extra(
+    tiny_checkpoint: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    line = ["translate", "--checkpoint", tiny_checkpoint, "--dask", "tcp://127.0.0.1:9", "A dog."]
+    assert command(*line).refused.endswith("needs distributed: pip install .[cluster]\n")

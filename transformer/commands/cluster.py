@@ -1,9 +1,18 @@
 """Parts of a whole file, made in turn or by the workers of a Dask cluster."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from transformer.commands.options import Model, Steering, of_kind
+
+if TYPE_CHECKING:
+    from transformer.search.records import Translation
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -58,6 +67,37 @@ def spread(
             for part in islice(remaining, ahead - len(waiting)):
                 waiting.append(client.submit(make, part, pure=False))
             yield result
+
+
+@lru_cache(maxsize=1)
+def opened(model: Model) -> tuple[Any, dict[str, Any]]:
+    """Return a command's model, open once in each process, and its settings."""
+    if isinstance(model, Steering):
+        return model.open(of_kind(model.checkpoint, "checkpoint", "huggingface")), model.settings()
+    return model.load(), {"beam_size": model.beam, "alpha": model.alpha}
+
+
+def translated(model: Model, lines: Sequence[str]) -> list[Translation]:
+    """Translate one part of a file."""
+    translator, settings = opened(model)
+    done: list[Translation] = translator.translate(lines, **settings)
+    return done
+
+
+def whole_file(
+    address: str | None, model: Model, lines: Sequence[str],
+    show: Callable[[int, int], None] = lambda done, most: None,
+) -> list[Translation]:  # fmt: skip
+    """Translate the lines of a file in parts, see `spread`.
+
+    Args: show: called with (lines done, all lines).
+    """
+    model = replace(model, checkpoint=model.checkpoint.absolute())
+    done: list[Translation] = []
+    for some in spread(address, partial(translated, model), in_parts(lines)):
+        done += some
+        show(len(done), len(lines))
+    return done
 
 
 def in_parts(items: Iterable[Part]) -> Iterator[Sequence[Part]]:

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from transformer.commands.cluster import Dask, whole_file
 from transformer.commands.options import (
     ALPHAS,
     BEAMS,
@@ -35,6 +37,7 @@ def evaluate(
         "target language for --protocol; default: from the --ref name, as in test.de.gz",
     ] = None,
     output: Annotated[Path | None, "FILE", "also write the translations here"] = None,
+    dask: Dask = None,
 ) -> None:  # fmt: skip
     """Translate a file and score it."""
     from transformer.evaluation.scores import evaluate_files
@@ -47,6 +50,7 @@ def evaluate(
         result = evaluate_files(
             translator, src, ref, beam_size=model.beam, alpha=model.alpha, protocol=protocol,
             language=language, on_translated=show,
+            translate=None if dask is None else partial(whole_file, dask, model, show=show),
         )  # fmt: skip
     if output:
         write_atomic(output, "".join(f"{line}\n" for line in result.hypotheses).encode())

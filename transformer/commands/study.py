@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from transformer.commands.cluster import Dask, spread
 from transformer.commands.options import Device, Quiet, of_kind, progress_bar
 
 
@@ -33,6 +35,7 @@ def study(
     page: Annotated[
         Path | None, "FILE", "instead: write a Markdown report of existing studies"
     ] = None,
+    dask: Dask = None,
     device: Device = "cpu",
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -68,7 +71,7 @@ def study(
         with progress_bar(disable=quiet or None, unit=" sentences") as report:
             folder = whole_study(
                 ref, corpus, report, out, device=device, sentences=sentences, examples=examples,
-                second=second,
+                second=second, spread=partial(spread, dask) if dask else None,
             )  # fmt: skip
         if (folder / FILE).stat().st_mtime_ns < started:
             print(f"{folder}: finished before, with the same model, corpus and settings")

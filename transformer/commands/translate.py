@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
+from transformer.commands.cluster import Dask, whole_file
 from transformer.commands.options import Sentences, Steering, listed, of_kind
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def translate(sentences: Sentences = (), *, model: Steering) -> None:
+def translate(sentences: Sentences = (), *, model: Steering, dask: Dask = None) -> None:
     """Translate sentences."""
     from transformer.errors import InputError
     from transformer.models.catalogue import describe
@@ -28,7 +30,9 @@ def translate(sentences: Sentences = (), *, model: Steering) -> None:
     settings, own = model.settings(), isinstance(translator, Translator)
     translator.translate([], **settings)  # checks settings before any input is read
     entry, n_read, batches = describe(ref), 0, [sentences] if sentences else stdin_lines()
-    if not own:  # other models translate one sentence at a time
+    if dask is not None:  # a whole file
+        batches = [[*itertools.chain(*batches)]]
+    elif not own:  # other models translate one sentence at a time
         batches = ([line] for lines in batches for line in lines)
     for raw in batches:
         lines = [entry.prefixed(line, model.prefix_text) for line in raw]
@@ -43,7 +47,10 @@ def translate(sentences: Sentences = (), *, model: Steering) -> None:
                 bad, lines = InputError(f"line {n_read + index + 1}: {error}"), lines[:index]
                 break
         try:
-            done = translator.translate(lines, **settings)
+            if dask is None:
+                done = translator.translate(lines, **settings)
+            else:
+                done = whole_file(dask, model, lines)
         except InputError as error:
             reason = str(error).removeprefix("sentence 1: ")
             raise error if own else InputError(f"line {n_read + 1}: {reason}") from None

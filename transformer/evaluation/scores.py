@@ -18,6 +18,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from transformer.errors import InputError
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import Decoding
+from transformer.search.records import Translation
 from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator
 
@@ -189,12 +190,14 @@ def evaluate_files(
     translator: Translator, src: str | Path, ref: str | Path, *, beam_size: int | None = None,
     alpha: float | None = None, protocol: str | None = None, language: str | None = None,
     on_translated: Callable[[int, int], None] | None = None,
+    translate: Callable[[list[str]], list[Translation]] | None = None,
 ) -> Evaluation:  # fmt: skip
     """Translate a file and score it against another, line by line, plain or gzipped.
 
     Args:
         beam_size, alpha: see `Translator.translate`; None is the checkpoint's default.
         language: of the target; None takes it from the name of `ref` (`test.de.gz`).
+        translate: translates the lines in place of `translator`, with the same settings.
 
     Raises: `DataError` naming an unreadable file or one of other length, `InputError`.
     """
@@ -208,9 +211,10 @@ def evaluate_files(
         raise InputError(f"{src}: the file is empty")
     decoding = translator.decoding.resolve(beam_size, alpha, drawn=False)
     start = time.perf_counter()
-    translations = translator.translate(
-        [src for src, _ in pairs], decoding.beam_size, decoding.alpha, on_translated=on_translated
-    )
+    sources = [source for source, _ in pairs]
+    translations = translate(sources) if translate else translator.translate(
+        sources, decoding.beam_size, decoding.alpha, on_translated=on_translated
+    )  # fmt: skip
     seconds = time.perf_counter() - start
     hypotheses = tuple(translation.text for translation in translations)
     scores = score(hypotheses, [tgt for _, tgt in pairs], lc_tok_language=language)

@@ -39,11 +39,13 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
-from transformer.study.reading import targets_of
+from transformer.study.links import with_links
+from transformer.study.reading import control_of, targets_of
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
+from transformer.training.linked import has_links, linked_sentences
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
@@ -147,6 +149,8 @@ def whole_study(
 ) -> Path:  # fmt: skip
     """Study a model over a corpus, measure head importance, and return the folder.
 
+    A translator of English, German or French also has the roles of `transformer.study.links`.
+
     Importance is measured on the typed sentences in English, German and French, and on stored
     sentences in other languages. Measures already stored are not computed again. Training snapshots
     and models without gates have none.
@@ -165,6 +169,12 @@ def whole_study(
     result, tracer = Study.load(folder), open_tracer(ref, device)
     if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
         return folder
+    codes = _codes(inspect_entry(ref).metrics)
+    if isinstance(tracer, Translator) and has_links(*codes) and not result.role("translates"):
+        control, _ = control_of(ref, tracer)
+        assert isinstance(control, Translator)
+        result = with_links(result, tracer, control, linked_sentences(*codes), report)
+        result.save(folder)
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
         step = max(1, len(result.sentences) // MOST_SENTENCES)
@@ -187,14 +197,21 @@ def whole_study(
     return folder
 
 
-def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return typed sentences in a translator's languages and their translations, or empty lists."""
+def _codes(metrics: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a translator's languages, or "" for both."""
     match metrics:
         case {"training": {"recipe": {"data": {"src": str(src), "tgt": str(tgt)}}}}:
-            if has_languages(src, tgt):
-                typed = typed_sentences(src, tgt)
-                return [line.source for line in typed], [line.accepted[0] for line in typed]
-    return [], []
+            return src, tgt
+    return "", ""
+
+
+def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return typed sentences in a translator's languages and their translations, or empty lists."""
+    src, tgt = _codes(metrics)
+    if not has_languages(src, tgt):
+        return [], []
+    typed = typed_sentences(src, tgt)
+    return [line.source for line in typed], [line.accepted[0] for line in typed]
 
 
 def readings(

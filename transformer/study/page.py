@@ -36,6 +36,9 @@ role, and they are tested differently:
   lies above one half. One half is a definition, not chance, so the test is against the random
   weights. The role must also hold on a *second text*: majority, and p < 0.05.
 
+- **Roles of word links** (the word it translates) are tested on 240 sentences of the training text
+  that know their links. Their distance is the diagonal, their same word the most frequent link.
+
 *p* is the largest of a head's paired tests, after Holm's correction over all heads chosen for any
 role; a dash marks a head that was not chosen, as it did not lie above its bar in the first half of
 the documents. A role is named where p < 0.05. That no head was shown to have a role does not mean

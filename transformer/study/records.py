@@ -49,8 +49,8 @@ _SENTENCES = "sentences.json"
 #: Maximum JSON size in bytes and in values.
 _MOST_JSON, _MOST_VALUES = 512 << 20, 10_000_000
 
-#: Annotation that a role requires: none, dependencies, or coreference.
-Needs = Literal["text", "dependencies", "coreference"]
+#: Annotation that a role requires: none, dependencies, coreference, or word links.
+Needs = Literal["text", "dependencies", "coreference", "links"]
 
 
 @dataclass(frozen=True)

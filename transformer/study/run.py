@@ -5,13 +5,16 @@ folder, so a stopped or killed run resumes at the next part and writes the same 
 one part; arrays as long as the corpus are memory-mapped files.
 """
 
+from __future__ import annotations
+
 import ctypes
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -53,7 +56,7 @@ PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 def study(
     path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
     sentences: int | None = None, examples: int | None = None, second: Path | None = None,
-    device: str = "cpu", progress: Report = no_report,
+    device: str = "cpu", progress: Report = no_report, spread: Spread | None = None,
 ) -> Path:  # fmt: skip
     """Study a model, or resume a stopped study.
 
@@ -65,6 +68,7 @@ def study(
         examples: number of sentences to store, evenly spaced; by default all.
         second: another corpus, on which roles must hold too.
         progress: called with (sentences read, sentences in all); may raise to stop.
+        spread: makes the parts on other machines; by default in this process.
 
     Returns: the folder. A finished study with the same settings is returned at once.
 
@@ -90,11 +94,12 @@ def study(
         raise InputError(f"{ref}: {lacking}")
     control, about_control = control_of(ref, model)
     reading = _Reading(model, control, text, examples)
-    files = reading.parts(parts, progress)
+    where = partial(_elsewhere, spread, ref, device) if spread else None
+    files = reading.parts(parts, progress, where)
     repeated = None
     if again is not None:
         other = _Reading(model, control, again, 0)
-        repeated = other, other.parts(parts / "second", no_report)
+        repeated = other, other.parts(parts / "second", no_report, where)
     result = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=text.name,
         corpus_digest=text.digest, source=text.source, n_sentences=text.n_sentences,
@@ -115,11 +120,38 @@ def _place(ref: ModelRef, name: str) -> Path:
     return cache_folder() / f"{ref.name}-{name}"
 
 
+#: Part: index of the first sentence, and sentences; Packed: the same index, and the part's file.
+Part = tuple[int, Sequence[Sentence]]
+Packed = tuple[int, bytes]
+#: Applies a function to parts, and yields the results in order.
+Spread = Callable[[Callable[[Part], Packed], Iterable[Part]], Iterator[Packed]]
+Elsewhere = Callable[["_Reading", Iterable[Part]], Iterator[Packed]]
+
+_OPEN: dict[Any, _Reading] = {}  # of a worker of a cluster; only the last
+
+
+def _elsewhere(
+    spread: Spread, ref: ModelRef, device: str, reading: _Reading, parts: Iterable[Part]
+) -> Iterator[Packed]:
+    ref = replace(ref, folder=ref.folder.absolute())
+    return spread(partial(_packed, ref, device, reading.corpus, reading.examples), parts)
+
+
+def _packed(ref: ModelRef, device: str, corpus: Corpus, examples: int | None, part: Part) -> Packed:
+    """Return a part's file on another machine, which keeps the model open."""
+    key = ref, device, corpus.digest, examples
+    if key not in _OPEN:
+        _OPEN.clear()
+        model = open_tracer(ref, device)
+        _OPEN[key] = _Reading(model, control_of(ref, model)[0], corpus, examples)
+    return _OPEN[key].packed(part)
+
+
 class _Reading:
     def __init__(
         self, model: Tracer, control: Tracer, corpus: Corpus, examples: int | None
     ) -> None:
-        self.model, self.control, self.corpus = model, control, corpus
+        self.model, self.control, self.corpus, self.examples = model, control, corpus, examples
         self.roles: tuple[Role, ...] = roles_of(corpus)
         self._numbers = {role.name: number for number, role in enumerate(self.roles)}
         probe = model.trace("a", None, 1, top_k=1)
@@ -135,19 +167,32 @@ class _Reading:
         documents = self.corpus.documents
         return documents[sentence.document] * self.n_groups // len(documents)
 
-    def parts(self, folder: Path, progress: Report) -> list[Path]:
+    def parts(self, folder: Path, progress: Report, where: Elsewhere | None = None) -> list[Path]:
         """Read the corpus in parts and return their files; existing files are kept."""
         folder.mkdir(parents=True, exist_ok=True)
-        remaining, files = iter(self.corpus), list[Path]()
-        for start in range(0, self.corpus.n_sentences, PART):
-            some = [*islice(remaining, PART)]
-            progress(start, self.corpus.n_sentences)
-            files.append(folder / f"{start // PART:06}.npz")
-            if not files[-1].exists():
-                write_atomic(files[-1], packed(self.part(start, some)))
-                if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-                    trim(0)  # sentences of different lengths fragment the C heap
+        remaining, n = iter(self.corpus), self.corpus.n_sentences
+        files = [folder / f"{start // PART:06}.npz" for start in range(0, n, PART)]
+
+        def missing() -> Iterator[Part]:
+            for number, file in enumerate(files):
+                some = [*islice(remaining, PART)]
+                if where is None:
+                    progress(number * PART, n)
+                if not file.exists():
+                    yield number * PART, some
+
+        done = where(self, missing()) if where else map(self.packed, missing())
+        for start, content in done:
+            write_atomic(files[start // PART], content)
+            if where is not None:
+                progress(start, n)
+            elif trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+                trim(0)  # sentences of different lengths fragment the C heap
         return files
+
+    def packed(self, part: Part) -> Packed:
+        """Return a part's first index and its file."""
+        return part[0], packed(self.part(*part))
 
     def part(self, start: int, sentences: Sequence[Sentence]) -> Arrays:
         """Read sentences, the first with index `start`, and return their counts as arrays."""

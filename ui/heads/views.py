@@ -103,6 +103,8 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
             "text; *even*, all tokens alike."
         )
+    if role and role.needs == "links":
+        read = str(study.notes.get("links"))
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
     event: Any = st.altair_chart(

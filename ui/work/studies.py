@@ -125,9 +125,12 @@ def rules(finding: Finding) -> dict[str, float]:
     """Return a finding's control scores by name: rules without attention."""
     n = finding.offset
     words = "1 word" if abs(n) == 1 else f"{abs(n)} words"
+    links = finding.role.needs == "links"
+    distance = f"always looking {words} to the {'left' if n < 0 else 'right'}"
+    same = "the most frequent link of each word" if links else "always looking for the same word"
     scores = {
-        f"always looking {words} to the {'left' if n < 0 else 'right'}": finding.offset_score,
-        "always looking for the same word": finding.word_score,
+        "a guess along the diagonal" if links else distance: finding.offset_score,
+        same: finding.word_score,
         "always looking where other words look": finding.blind,
         "a majority, by definition": 0.5 if finding.role.needs == "text" else math.nan,
         "the best head with random weights": finding.random,
