@@ -71,7 +71,7 @@ def measured(
         model: the model of the trace.
         places: for "effect": maps to measure, one cut in every step each; others stay 0.
         words_only: set the columns of other keys to 0 and divide shares by what is left.
-        progress: called with (blocks or steps done, all of them); may raise to stop.
+        progress: called with (work done, all of it); may raise to stop.
 
     Raises: `InputError` for a model or places without this measure.
     """
@@ -118,7 +118,7 @@ def _effects(
 
         def step(at: int, most: int, done: int = done) -> None:
             if progress is not None:
-                progress(done * most + at, len(places) * most)
+                progress(100 * done + 100 * at // most, 100 * len(places))  # in percent of a place
 
         at = tuple(-1 if index is None else index for index in (layer, head))
         never = excluded(model.config)
