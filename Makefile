@@ -1,4 +1,5 @@
 # make app              the app on the shipped checkpoints
+# make gallery          worked sentences as a folder of pages, site/, served here; SERVE= writes it only
 # make check            style and types
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
@@ -33,7 +34,7 @@ UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-a
 # Where `make components` writes.
 OUT := ui/components/bundles
 COMPONENTS = $(foreach at,$(filter-out %/shared/ %/bundles/,$(dir $(wildcard ui/components/*/*.js))),$(at)$(notdir $(at:/=)))
-.PHONY: app components check style types test test-under-load suite soak race gpu architecture lines pictures lock sbom audit clean
+.PHONY: app gallery components check style types test test-under-load suite soak race gpu architecture lines pictures lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -41,6 +42,13 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+SERVE ?= 1
+gallery: $(VENV)/.app
+	OMP_NUM_THREADS=1 $(BIN)/python -m headlight gallery --out site
+ifneq ($(SERVE),)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(PORT)
+endif
 
 components:
 	npx --yes esbuild@0.25.12 $(foreach at,$(sort $(COMPONENTS)),$(at).js $(at).css) --bundle --minify \

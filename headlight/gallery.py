@@ -81,7 +81,6 @@ class Worked:
     question: str = ""
     answer: str = ""  # folded
     edits: Sequence[str] = ()
-    beam: int | None = None  # default: the checkpoint's
 
     @property
     def name(self) -> str:
@@ -165,7 +164,7 @@ def page_of(
         live: the model that the box runs; None for a page without a box.
         near: names of the pages before and after it, or "".
     """
-    trace = model.trace(worked.sentence, beam_size=worked.beam)
+    trace = model.trace(worked.sentence)
     off = [[edit.kind, edit.layer, edit.index] for edit in parse_edits(worked.edits)
            if edit.verb == "off" and edit.layer is not None and edit.index is not None]  # fmt: skip
     layer, head = clearest_head(trace, "cross", (None, None))
@@ -293,7 +292,7 @@ def _embedding() -> str:
 
 def _index(worked: Sequence[Worked]) -> bytes:
     body = [
-        "<h1>A Transformer at work</h1>",
+        "<main><h1>A Transformer at work</h1>",
         '<p class="caption">Worked sentences of small translators, with every attention map. Each '
         "page has a box that translates a sentence of your own in this browser.</p>",
     ]
@@ -304,4 +303,4 @@ def _index(worked: Sequence[Worked]) -> bytes:
             for one in worked if one.topic == topic
         )  # fmt: skip
         body.append(f'<section><h2>{escape(topic)}</h2><ul class="index">{links}</ul></section>')
-    return document("A Transformer at work", [*body, "<footer>Made with Headlight</footer>"])
+    return document("A Transformer at work", [*body, "</main><footer>Made with Headlight</footer>"])

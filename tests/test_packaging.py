@@ -173,3 +173,20 @@ def test_make_names_a_way_out_on_an_intel_mac_before_pip_starts(
     )
     assert made.returncode == 2 and (tmp_path / "started").exists() == started
     assert ("Intel Macs" in made.stderr and "docker build" in made.stderr) != started
+
+
+def test_the_gallerys_workflow_and_space_are_read() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/gallery.yml").read_text("utf-8"))
+    steps = workflow["jobs"]["publish"]["steps"]
+    assert workflow[True] == "workflow_dispatch"  # YAML 1.1 reads "on" as a truth value
+    (command,) = (step["run"] for step in steps if "run" in step)
+    made = subprocess.run(
+        ["make", "-n", *command.split()[1:], "PYTHON=python"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    (folder,) = (step["with"]["path"] for step in steps if "path" in step.get("with", {}))
+    assert f"-m headlight gallery --out {folder}\n" in made and "http.server" not in made
+    text = (ROOT / "docs/hosting.md").read_text("utf-8")
+    front = [yaml.safe_load(part) for part in re.findall(r"^---\n(.+?)^---$", text, re.M | re.S)]
+    assert [each["sdk"] for each in front] == ["static", "docker"]
+    assert front[0]["app_file"] == "index.html"

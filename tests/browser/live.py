@@ -1,5 +1,6 @@
 """The browser's translators beside Python's, and texts to try on both."""
 
+import json
 import random
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -28,16 +29,23 @@ SETUP = """async (path) => {
         onmessage({ data: { ...question, turn } });
     });
     await new Promise((resolve) => {
-        window.headlightModel = (name, size, text) => ask({ text, size }).then(resolve);
+        window.headlightModel = (name, size, text) => ask({
+            bytes: Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)),
+        }).then(resolve);
         document.head.append(Object.assign(document.createElement("script"), { src: path }));
     });
 }"""
 TRANSLATE = """async (question) => {
     const { trace, error } = await ask(question);
-    if (error) return { error };
+    if (error) return JSON.stringify({ error });
     const { maps, inside, stages, split, ...rest } = trace;
-    return { ...rest, maps: Object.values(maps).map(({ data }) => [...data]) };
+    return JSON.stringify({ ...rest, maps: Object.values(maps).map(({ data }) => [...data]) });
 }"""
+
+SEGMENT = """(texts) => JSON.stringify(texts.map((text) => {
+    const cut = opened.words.tokenize(text);
+    return { ...cut, back: opened.words.decode(cut.ids) };
+}))"""
 
 
 @cache
@@ -66,6 +74,11 @@ def live_pages(browser: Browser, folder: Path) -> Iterator[dict[str, Page]]:
     fast.close()
 
 
+def translated(page: Page, sentence: str, **options: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(page.evaluate(TRANSLATE, {"sentence": sentence, **options}))
+    return answer
+
+
 def compare(page: Page, name: str, sentence: str, beam: int, edit: str = "") -> None:
     """Assert that both translate alike: ids, numbers and maps within 1e-3, and the tree."""
     off = []
@@ -74,9 +87,7 @@ def compare(page: Page, name: str, sentence: str, beam: int, edit: str = "") -> 
         kind = {"encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross"}[where]
         off = [[kind, int(layer) - 1, int(head) - 1]]
     ours = translator(name).trace(sentence, beam_size=beam, edits=f"off {edit}" if edit else ())
-    theirs: dict[str, Any] = page.evaluate(
-        TRANSLATE, {"sentence": sentence, "beam": beam, "off": off}
-    )
+    theirs = translated(page, sentence, beam=beam, off=off)
     assert theirs.get("error") is None
     for field in ("src_ids", "src_tokens", "src_unknown", "tgt_tokens", "predicted_ids"):
         assert tuple(theirs[field]) == getattr(ours, field), (field, sentence)
@@ -128,11 +139,10 @@ def odd_texts(count: int, seed: int = 0) -> list[str]:
 
 
 def compare_segmentation(page: Page, name: str, texts: Sequence[str]) -> None:
-    theirs = page.evaluate("(texts) => texts.map((text) => opened.words.tokenize(text))", texts)
-    decoded = page.evaluate("(cuts) => cuts.map(({ ids }) => opened.words.decode(ids))", theirs)
+    theirs = json.loads(page.evaluate(SEGMENT, texts))
     reader, tokenizer = translator(name)._reader, translator(name).tokenizer
-    for text, cut, back in zip(texts, theirs, decoded, strict=True):
+    for text, cut in zip(texts, theirs, strict=True):
         ours = reader.tokenizer.tokenize(text)
         assert (tuple(cut["ids"]), tuple(cut["unknown"])) == (ours.ids, ours.unknown), repr(text)
         assert tuple(cut["pieces"]) == reader._pieces(ours), repr(text)
-        assert back == tokenizer.decode(ours.ids), repr(text)
+        assert cut["back"] == tokenizer.decode(ours.ids), repr(text)

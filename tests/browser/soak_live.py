@@ -1,11 +1,14 @@
-"""The full counts of test_live.py: 200 sentences for every model, and 5,000 texts."""
+"""200 sentences for every model, 5,000 texts, and every page of the gallery."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from headlight.__main__ import main
 from tests.browser.live import LIVE, compare, compare_segmentation, live_pages, odd_texts, typed
+from tests.browser.test_console import AXE, SERIOUS
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +28,24 @@ def test_5000_texts(live: dict[str, Page], name: str) -> None:
     texts = odd_texts(5_000, seed=1)
     for first in range(0, len(texts), 500):
         compare_segmentation(live[name], name, texts[first : first + 500])
+
+
+def test_every_page_of_the_gallery(browser: Browser, tmp_path: Path) -> None:
+    """Sizes, no error, no network, and no serious finding of axe."""
+    assert main(["gallery", "--out", str(tmp_path)]) == 0
+    pages = sorted(tmp_path.glob("*.html"))
+    assert len(pages) > 40 and max(page.stat().st_size for page in pages) < 1_500_000
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*.*")) < 60_000_000
+    window, wrong = browser.new_context(offline=True), list[str]()
+    tab = window.new_page()
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("console", lambda line: wrong.append(line.text))
+    serious = SERIOUS % "document"
+    for page in pages:
+        tab.goto(page.as_uri())
+        if page.stem != "index":
+            tab.wait_for_selector("html[data-ready]")
+        tab.evaluate(AXE)
+        found = tab.evaluate(serious.replace("resultTypes", "preload: false, resultTypes"))
+        assert (found, wrong) == ([], []), page.stem
+    window.close()

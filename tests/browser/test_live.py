@@ -4,11 +4,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.live import (
-    TRANSLATE,
     compare,
     compare_segmentation,
     live_pages,
     odd_texts,
+    translated,
     translator,
     typed,
 )
@@ -49,10 +49,10 @@ def test_the_browser_segments_like_python(live: dict[str, Page], name: str) -> N
 
 def test_a_blank_and_a_too_long_sentence_are_refused(live: dict[str, Page]) -> None:
     page = live["reverse-toy"]
-    assert page.evaluate(TRANSLATE, {"sentence": " \t\u200b"})["error"] == "Type a sentence first."
-    error = page.evaluate(TRANSLATE, {"sentence": "ab " * 300})["error"]
+    assert translated(page, " \t\u200b")["error"] == "Type a sentence first."
+    error = translated(page, "ab " * 300)["error"]
     assert "tokens; at most 512 are allowed" in error
-    assert page.evaluate(TRANSLATE, {"sentence": "ab"})["text"]
+    assert translated(page, "ab")["text"]
 
 
 def test_models_that_the_scripts_cannot_compute_are_named() -> None:

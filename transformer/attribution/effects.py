@@ -8,6 +8,7 @@ values of earlier positions and its own.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,12 +62,13 @@ class _Cut(Hooks):
 
 @literals
 def effects(
-    model: Transformer, trace: Trace, kind: AttentionKind, layer: int | None = None,
+    model: Any, trace: Trace, kind: AttentionKind, layer: int | None = None,
     head: int | None = None, *, excluded: Sequence[int] = (), progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return the effect of every edge of the decoder on the token that its row predicts.
 
     Args:
+        model: a `Transformer`, or a causal model of one stack of its blocks.
         kind: "decoder_self" or "cross".
         layer, head: 0-based; None cuts the edge in all of them at once.
         excluded: ids without probability, as in the search.
@@ -90,12 +92,19 @@ def effects(
     record = Record([below])
     with torch.inference_mode():
         tgt_in = torch.tensor([trace.tgt_ids], device=device)
-        encoded = model.encode(torch.tensor([trace.src_ids], device=device))
-        read = model.decode(tgt_in, encoded, cache=cache, hooks=record)
+        sources: tuple[Tensor, ...] = ()
+        if isinstance(model, Transformer):
+            encoded = model.encode(torch.tensor([trace.src_ids], device=device))
+            read = model.decode(tgt_in, encoded, cache=cache, hooks=record).hidden
+            layers, norm, sources = model.decoder, model.decoder_norm, (encoded.memory,)
+        else:
+            real, alone = torch.ones_like(tgt_in).bool(), Context("decoder", record, cache=cache)
+            read = model.extend(tgt_in, real, alone)
+            layers, norm = model.layers, model.norm
         (entering,) = record.values[below]
         relative = model.distances("decoder_self", n_steps, n_steps)
         own = torch.tensor(trace.predicted_ids, device=device)
-        before = _log_probs(model, read.hidden[0], own, excluded)
+        before = _log_probs(model, read[0], own, excluded)
         for start in range(0, len(every), _EDGES):
             some = every[start : start + _EDGES].T
             steps, keys = torch.tensor(some, device=device)
@@ -105,18 +114,16 @@ def effects(
                 None if relative is None else relative[:, :, steps][..., places],
                 start=n_steps, queries=steps, keys=places,
             )  # fmt: skip
-            for index, block in enumerate(model.decoder):
-                x = block(x, encoded.memory, None, at.layer(index)) if index >= first else x
-            after = _log_probs(model, model.decoder_norm(x)[0], own[steps], excluded)
+            for index, block in enumerate(layers):
+                x = block(x, *sources, None, at.layer(index)) if index >= first else x
+            after = _log_probs(model, norm(x)[0], own[steps], excluded)
             result[tuple(some)] = to_array(after - before[steps])
             if progress is not None:
                 progress(min(start + _EDGES, len(every)), len(every))
     return result
 
 
-def _log_probs(
-    model: Transformer, hidden: Tensor, tokens: Tensor, excluded: Sequence[int]
-) -> Tensor:
+def _log_probs(model: Any, hidden: Tensor, tokens: Tensor, excluded: Sequence[int]) -> Tensor:
     """Return the log-probability of one token after each hidden state [R, d_model]: [R]."""
     weight, bias = model.generator.weight, model.generator.bias
     own = (hidden * weight[tokens]).sum(1) + (0 if bias is None else bias[tokens])
@@ -127,4 +134,5 @@ def _log_probs(
         part = slice(first, first + _PIECES)
         logits = nn.functional.linear(hidden, weight[part], None if bias is None else bias[part])
         sums.append(logits.masked_fill_(never[part], -math.inf).logsumexp(1))
-    return own - torch.stack(sums).logsumexp(0)
+    result: Tensor = own - torch.stack(sums).logsumexp(0)
+    return result

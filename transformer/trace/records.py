@@ -104,6 +104,12 @@ class Cells:
     #: largest difference of a number in a block's output from the sum of its parts
     gap: float = 0.0
 
+    def at(self, kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Floats:
+        """Return the map of a head, or of all layers or heads together, [n, m]."""
+        places = (-1 if place is None else place for place in (layer, head))
+        shown: Floats = self.wide[kind][tuple(places)]
+        return shown
+
     @property
     def signed(self) -> bool:
         """True for changes of a log-probability, in nats; other rows are shares."""

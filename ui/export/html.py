@@ -80,7 +80,7 @@ def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
         if name not in COMPONENTS:
             raise ValueError(f"component {name!r} is not one of {', '.join(COMPONENTS)}")
     title, caption = _text(exhibit.title), _text(exhibit.legend)
-    body = [f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
+    body = ["<main>", f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
     body += [shared.before] if shared else []
     if views:
         body += _views(views)
@@ -93,7 +93,7 @@ def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
     if exhibit.program:
         program = f"<pre><code>{escape(exhibit.program)}</code></pre>"
         body.append(f"<details><summary>The program</summary>{program}</details>")
-    body.append("<footer>Made with Headlight</footer>")
+    body.append("</main><footer>Made with Headlight</footer>")
     if shared:
         body.append('<script src="files/views.js"></script>')
         return document(title, body)

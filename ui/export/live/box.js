@@ -37,9 +37,13 @@ function opened(settings) {
   worker = { thread, waiting: new Map() };
   thread.onmessage = ({ data }) => worker.waiting.get(data.turn)?.(data);
   worker.ready = new Promise((resolve, reject) => {
-    window.headlightModel = (name, size, text) => asked({ text, size }).then(resolve);
+    window.headlightModel = (name, size, text) => {
+      const bytes = decoded(text, size);
+      asked({ bytes }, [bytes.buffer]).then(resolve);
+    };
     const script = document.createElement("script");
     script.src = settings.model;
+    script.onload = () => script.remove(); // and its text with it
     script.onerror = () => {
       thread.terminate();
       worker = null;
@@ -50,12 +54,23 @@ function opened(settings) {
   return worker.ready;
 }
 
-function asked(question) {
+// Base64 in pieces, so that no second copy of all of it exists.
+function decoded(text, size) {
+  const bytes = new Uint8Array(size), piece = 1 << 20;
+  for (let from = 0, to = 0; from < text.length; from += piece) {
+    const part = atob(text.slice(from, from + piece));
+    for (let at = 0; at < part.length; at += 1, to += 1) bytes[to] = part.charCodeAt(at);
+  }
+  return bytes;
+}
+
+function asked(question, moved = []) {
   turn += 1;
   const mine = turn;
   return new Promise((resolve) => {
     worker.waiting.set(mine, resolve);
-    worker.thread.postMessage({ ...question, turn: mine });
+    worker.thread.onerror = () => resolve({ error: "This browser cannot run the model." });
+    worker.thread.postMessage({ ...question, turn: mine }, moved);
   }).finally(() => worker.waiting.delete(mine));
 }
 

@@ -27,7 +27,7 @@ function traceOf(model, words, header, read, found, off) {
     best.path.map((position) => position[name][layer]));
   const tops = along.map(({ ids }) => ids.slice(0, 10));
   return {
-    name: header.name, off, source: read.text, text: words.decode(best.ids), score: best.score,
+    off, source: read.text, text: words.decode(best.ids), score: best.score,
     complete: best.complete, beam: header.beam,
     src_tokens: [...read.pieces, pieces[eos]], src_ids: [...read.ids, eos],
     src_unknown: read.unknown, src_special: [read.ids.length], tgt_special: [0],

@@ -6,24 +6,14 @@ const HALF = new Float32Array(65536).map((_, bits) => {
   return sign * (power ? 2 ** (power - 15) * (1 + part / 1024) : 2 ** -14 * (part / 1024));
 });
 
-// Base64 in pieces, so that no second copy of all of it exists.
-function bytesOf(text, size) {
-  const bytes = new Uint8Array(size), piece = 1 << 20;
-  for (let from = 0, to = 0; from < text.length; from += piece) {
-    const part = atob(text.slice(from, from + piece));
-    for (let at = 0; at < part.length; at += 1, to += 1) bytes[to] = part.charCodeAt(at);
-  }
-  return bytes;
-}
-
 async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 // Unpacks `live_model` in live.py.
-async function openPackage(text, size) {
-  const data = await inflated(bytesOf(text, size));
+async function openPackage(bytes) {
+  const data = await inflated(bytes);
   const length = new DataView(data.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
   const total = header.tensors.reduce((sum, [, count]) => sum + count, 0), tensors = {};
@@ -44,10 +34,10 @@ async function openPackage(text, size) {
 
 let opened = null;
 
-// {text, size} opens a model; {sentence, beam, off, place, head, views} translates.
+// {bytes} opens a model; {sentence, beam, off, place, head, views} translates.
 async function received({ data }) {
-  if (data.text) {
-    opened = await openPackage(data.text, data.size);
+  if (data.bytes) {
+    opened = await openPackage(data.bytes);
     return { ready: opened.header.name };
   }
   const { header, tensors, words } = opened, { eos_id: eos } = header.config;
