@@ -25,6 +25,9 @@ class Context:
     at_layer: int | None = None
     at_block: Block = "embedding"
     start: int = 0  # position of the first query
+    #: queries, keys: positions [T] and, in self-attention, [S], if they are not in order
+    queries: Tensor | None = None
+    keys: Tensor | None = None
 
     def layer(self, index: int) -> Self:
         """Return the context of a layer."""
@@ -32,8 +35,8 @@ class Context:
 
     def block(self, block: Block) -> Self:
         """Return the context of a block in this layer or at the ends of the stack."""
-        relative = self.relative if block == "self" else None
-        return replace(self, relative=relative, at_block=block)
+        relative, keys = (self.relative, self.keys) if block == "self" else (None, None)
+        return replace(self, relative=relative, keys=keys, at_block=block)
 
     def __call__(self, name: Name, value: Tensor) -> Tensor:
         """Return the value with which the forward pass continues."""

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.context import Context
-from transformer.edits.model import EditedAttention
-from transformer.hooks import Chain, Hook, Hooks, Record, Site
-from transformer.model import Encoded, Transformer
+from transformer.hooks import Hooks, Record, Site
+from transformer.model import Transformer
 from transformer.steps import KVCache
 from transformer.trace.building import to_array
 from transformer.trace.inspection import check_place
@@ -30,7 +29,10 @@ _EDGES, _PIECES = 320, 2048
 
 
 class _Cut(Hooks):
-    """Hides one key from each query; a query without keys reads nothing."""
+    """Lets each query see earlier positions and itself, and hides one key from it.
+
+    A query without keys reads nothing.
+    """
 
     def __init__(
         self, kind: AttentionKind, layer: int | None, head: int | None, steps: Tensor, keys: Tensor,
@@ -38,42 +40,38 @@ class _Cut(Hooks):
     ) -> None:  # fmt: skip
         """Args: steps, keys: [N].  n_earlier: positions before the queries' own."""
         self.kind, self.layer, self.head = kind, layer, head
-        self.steps, self.keys, self.n = steps, keys, n_earlier
+        own = torch.arange(len(steps), device=steps.device) + n_earlier
+        places = torch.arange(n_earlier + len(steps), device=steps.device)
+        self.ahead = (places >= steps[:, None]) & (places != own[:, None])  # [N, n + N]
+        self.keys = torch.where(keys == steps, own, keys) if kind == "decoder_self" else keys
 
     def wants(self, site: Site) -> bool:
         return site.kind in ("decoder_self", "cross") and site.name in ("scores", "weights")
 
-    def __call__(self, site: Site, value: Tensor) -> Tensor:  # [1, H, N, m] or [N, H, 1, m]
+    def __call__(self, site: Site, value: Tensor) -> Tensor:  # [1, H, N, m]
         if site.name == "weights":
             return value.nan_to_num(0.0)
-        one, rows = value.size(0) == 1, torch.arange(len(self.keys), device=value.device)
-        keys, hidden = self.keys, torch.zeros(len(rows), value.size(-1), dtype=torch.bool)
-        hidden = hidden.to(value.device)
         if site.kind == "decoder_self":
-            places = torch.arange(value.size(-1), device=value.device)
-            own = self.n + rows * one  # the place of a query's own key
-            hidden |= (places >= self.steps[:, None]) & (places != own[:, None])
-            keys = torch.where(keys == self.steps, own, keys)
-        hidden = hidden[:, None].expand(-1, value.size(1), -1).clone()  # [N, H, m]
+            value = value.masked_fill(self.ahead, -math.inf)
         if site.kind == self.kind and self.layer in (None, site.layer):
-            hidden[rows, slice(None) if self.head is None else self.head, keys] = True
-        return value.masked_fill(hidden.transpose(0, 1) if one else hidden[:, :, None], -math.inf)
+            value = value.clone()
+            heads = slice(None) if self.head is None else slice(self.head, self.head + 1)
+            value[0, heads, torch.arange(len(self.keys)), self.keys] = -math.inf
+        return value
 
 
 @literals
 def effects(
     model: Any, trace: Trace, kind: AttentionKind, layer: int | None = None,
-    head: int | None = None, *, excluded: Sequence[int] = (), hooks: Hook | None = None,
-    progress: Report | None = None,
+    head: int | None = None, *, excluded: Sequence[int] = (), progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return the effect of every edge of the decoder on the token that its row predicts.
 
     Args:
-        model: a `Transformer`, or a causal model of one stack of its blocks, without hooks.
+        model: a `Transformer`, or a causal model of one stack of its blocks.
         kind: "decoder_self" or "cross".
         layer, head: 0-based; None cuts the edge in all of them at once.
         excluded: ids without probability, as in the search.
-        hooks: hooks of the trace; they see one row per key, step by step.
         progress: called with (edges done, all edges); may raise to stop.
 
     Returns: [T, m] in nats, negative where the token becomes less likely; 0 for masked keys.
@@ -87,65 +85,42 @@ def effects(
         if value is not None:
             check_place(name, value, limit)
     device, result = model.generator.weight.device, np.zeros((n_steps, n_keys), np.float32)
-    edges = [
-        [(step, key) for key in range(step + 1 if kind == "decoder_self" else n_keys)]
-        for step in range(n_steps)
-    ]
-    by_step = hooks is not None or any(  # hooks and cuts count a row's positions
-        isinstance(block, EditedAttention) and block.cuts for block in model.modules()
-    )
-    if not by_step:
-        together = [edge for row in edges for edge in row]
-        edges = [together[at : at + _EDGES] for at in range(0, len(together), _EDGES)]
+    every = np.argwhere(np.tri(n_steps) if kind == "decoder_self" else np.ones_like(result))
+    first, cache, positions = layer or 0, KVCache(), torch.arange(n_steps, device=device)
+    below = Site("decoder", first - 1, "feed_forward", "hidden")
+    below = below if first else Site("decoder", None, "embedding", "hidden")
+    record = Record([below])
     with torch.inference_mode():
         tgt_in = torch.tensor([trace.tgt_ids], device=device)
-        cache, first = KVCache(), 0 if by_step else layer or 0
-        below = Site("decoder", first - 1, "feed_forward", "hidden")
-        below = below if first else Site("decoder", None, "embedding", "hidden")
-        record = Record([below])
+        sources: tuple[Tensor, ...] = ()
         if isinstance(model, Transformer):
-            encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=hooks)
-            read = model.decode(tgt_in, encoded, cache=cache, hooks=Chain(hooks, record)).hidden
+            encoded = model.encode(torch.tensor([trace.src_ids], device=device))
+            read = model.decode(tgt_in, encoded, cache=cache, hooks=record).hidden
+            layers, norm, sources = model.decoder, model.decoder_norm, (encoded.memory,)
         else:
-            at, real = Context("decoder", record, cache=cache), torch.ones_like(tgt_in).bool()
-            encoded, read = None, model.extend(tgt_in, real, at)
+            real, alone = torch.ones_like(tgt_in).bool(), Context("decoder", record, cache=cache)
+            read = model.extend(tgt_in, real, alone)
+            layers, norm = model.layers, model.norm
+        (entering,) = record.values[below]
+        relative = model.distances("decoder_self", n_steps, n_steps)
         own = torch.tensor(trace.predicted_ids, device=device)
-        before, done = _log_probs(model, read[0], own, excluded), 0
-        for some in edges:
-            steps, keys = torch.tensor(some, device=device).T
-            n_earlier = some[0][0] if by_step else n_steps
-            cut = _Cut(kind, layer, head, steps, keys, n_earlier)
-            if by_step and encoded is not None:
-                rows = Encoded(encoded.memory.expand(len(some), -1, -1), None)
-                earlier = cache.start(n_earlier, len(some))
-                hooked = Chain(hooks, cut)
-                ids = tgt_in[0, steps, None]
-                hidden = model.decode(ids, rows, cache=earlier, hooks=hooked).hidden[:, 0]
-            else:
-                hidden = _in_one_row(model, record[below][:, steps], encoded, cache, cut, first)
-            after = _log_probs(model, hidden, own[steps], excluded)
-            result[tuple(np.array(some).T)] = to_array(after - before[steps])
+        before = _log_probs(model, read[0], own, excluded)
+        for start in range(0, len(every), _EDGES):
+            some = every[start : start + _EDGES].T
+            steps, keys = torch.tensor(some, device=device)
+            places, x = torch.cat([positions, steps]), entering[:, steps]  # [1, N, d_model]
+            at = Context(
+                "decoder", _Cut(kind, layer, head, steps, keys, n_steps), cache.start(n_steps, 1),
+                None if relative is None else relative[:, :, steps][..., places],
+                start=n_steps, queries=steps, keys=places,
+            )  # fmt: skip
+            for index, block in enumerate(layers):
+                x = block(x, *sources, None, at.layer(index)) if index >= first else x
+            after = _log_probs(model, norm(x)[0], own[steps], excluded)
+            result[tuple(some)] = to_array(after - before[steps])
             if progress is not None:
-                progress(done := done + len(some), sum(map(len, edges)))
+                progress(min(start + _EDGES, len(every)), len(every))
     return result
-
-
-def _in_one_row(
-    model: Any, x: Tensor, encoded: Encoded | None, cache: KVCache, cut: _Cut, first: int
-) -> Tensor:
-    """Run queries x [1, N, d_model] through the layers from `first`: [N, d_model]."""
-    n, steps = cut.n, cut.steps
-    relative: Tensor | None = model.distances("decoder_self", n, n)  # [1, H, n, n]
-    if relative is not None:
-        own = relative[..., :1, :1].expand(-1, -1, len(steps), len(steps))
-        relative = torch.cat([relative[:, :, steps], own], -1)
-    at = Context("decoder", cut, cache=cache.start(n, 1), relative=relative, start=n)
-    for index, layer in enumerate(model.layers if encoded is None else model.decoder):
-        if index >= first:
-            sources = () if encoded is None else (encoded.memory,)
-            x = layer(x, *sources, None, at.layer(index))
-    hidden: Tensor = (model.norm if encoded is None else model.decoder_norm)(x)[0]
-    return hidden
 
 
 def _log_probs(model: Any, hidden: Tensor, tokens: Tensor, excluded: Sequence[int]) -> Tensor:

@@ -49,7 +49,9 @@ class EditedAttention(MultiHeadAttention):
         if at.relative is not None:
             scores = scores + at.relative * self.distance_gains
         scores = at("scores", scores)
-        allowed = self._uncut(q.size(2), k.size(2), at.start, q.device)
+        queries = torch.arange(q.size(2)) + at.start if at.queries is None else at.queries
+        keys = torch.arange(k.size(2)) if at.keys is None else at.keys
+        allowed = self._uncut(queries.to(q.device), keys.to(q.device))
         if causal and self.masked:
             allowed = allowed & causal_mask(q.size(2), k.size(2), q.device)
         if mask is not None:
@@ -61,15 +63,18 @@ class EditedAttention(MultiHeadAttention):
             heads = torch.where(self.at_mean[:, None, None], self.means[:, None], heads)
         return heads
 
-    def _uncut(self, n_queries: int, n_keys: int, start: int, device: torch.device) -> Tensor:
-        allowed = torch.ones(1, self.n_heads, n_queries, n_keys, dtype=torch.bool, device=device)
+    def _uncut(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return the edges that no cut removes, [1, H, T, S]. Args: positions, [T] and [S]."""
+        shape = 1, self.n_heads, len(queries), len(keys)
+        allowed = torch.ones(shape, dtype=torch.bool, device=queries.device)
         for cut in self.cuts:
-            heads = slice(None) if cut.index is None else cut.index
-            if cut.query is None:
-                allowed[:, heads, :, cut.key : cut.key + 1] = False  # type: ignore[operator]
-            elif 0 <= cut.query - start < n_queries:
-                keys = slice(None) if cut.key is None else slice(cut.key, cut.key + 1)
-                allowed[:, heads, cut.query - start, keys] = False
+            rows, columns = (
+                torch.ones_like(places, dtype=torch.bool) if at is None else places == at
+                for places, at in ((queries, cut.query), (keys, cut.key))
+            )
+            allowed[:, slice(None) if cut.index is None else cut.index] &= ~(
+                rows[:, None] & columns
+            )
         return allowed
 
 

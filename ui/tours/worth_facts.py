@@ -61,7 +61,7 @@ def value_of_a_sink(scene: Scene) -> StopFacts:
         "layer": layer + 1, "head": head + 1, "weight": sinks.weight, "length": length,
         "sink": quoted(stem(trace.src_tokens[sinks.key or 0])),
     }  # fmt: skip
-    settings = {"kind": "cross", "display": "cell", "cell": "norm", **cell(layer, head)}
+    settings = {"kind": "cross", "cell": "norm", **cell(layer, head)}
     return StopFacts(options, answer, values, settings, "" if length <= 0.75 else "long")
 
 

@@ -225,39 +225,29 @@ def test_effects_read_each_edge_once_above_the_cut(
     assert [row[-3:] for row in sizes] == [[len(TGT), 7, 3]] * (last + 1)
 
 
-def test_effects_with_hooks_go_step_by_step(model: Transformer, trace: Trace) -> None:
-    sizes: list[tuple[int, ...]] = []
-    site = Site("decoder", None, "embedding", "hidden")
-
-    def count(where: Site, value: torch.Tensor) -> None:
-        if where == site:
-            sizes.append(tuple(value.shape[:2]))
-
-    effects(model, trace, "decoder_self", hooks=count)
-    assert sizes == [(1, len(TGT)), *((m, 1) for m in range(1, len(TGT) + 1))]
-    with pytest.raises(ValueError, match="expected decoder_self or cross"):
-        effects(model, trace, "encoder_self")
-    with pytest.raises(ValueError, match="layer=9 does not exist"):
-        effects(model, trace, "cross", 9)
-
-
 @pytest.mark.parametrize("edits", [
     "skip decoder.1; no residual decoder.2", "uniform decoder; scale cross.1 0.5; swap qk cross",
     "no positions; no scaling decoder.2", "cut decoder.1 q3 k1; cut cross q2 k4",
 ])  # fmt: skip
-def test_effects_in_an_edited_model_are_those_step_by_step(
+def test_effects_in_an_edited_model_are_those_of_one_more_cut(
     model: Transformer, trace: Trace, edits: str
 ) -> None:
     if len(model.decoder) < 2:
         pytest.skip("the edits name a second layer")
     other = edited(model, edits)
-    for kind in ("decoder_self", "cross"):
-        found = effects(other, trace, kind, 1, excluded=(3,))  # type: ignore[arg-type]
-        step_by_step = effects(other, trace, kind, 1, excluded=(3,), hooks=lambda *_: None)  # type: ignore[arg-type]
-        np.testing.assert_allclose(found, step_by_step, atol=1e-5)
-    cut = f"{edits}; cut cross.2 q4 k2"
-    change = with_edits(model, trace, [edits, cut], excluded=(3,))
-    assert found[3, 1] == pytest.approx(change[1, 3] - change[0, 3], abs=1e-5)
+    for kind, place in (("decoder_self", "decoder.2"), ("cross", "cross.2.1")):
+        head = 0 if kind == "cross" and model.config.decoder_heads > 1 else None
+        found = effects(other, trace, kind, 1, head, excluded=(3,))  # type: ignore[arg-type]
+        place = place if head is not None else place.removesuffix(".1")
+        edges = (0, 0), (2, 0), (2, 1), (3, 1), (3, 3)
+        cuts = [f"{edits}; cut {place} q{t + 1} k{j + 1}" for t, j in edges]
+        before, *after = with_edits(model, trace, [edits, *cuts], excluded=(3,))
+        for (t, j), changes in zip(edges, after, strict=True):
+            assert found[t, j] == pytest.approx(changes[t] - before[t], abs=1e-5), (kind, t, j)
+    with pytest.raises(ValueError, match="expected decoder_self or cross"):
+        effects(model, trace, "encoder_self")
+    with pytest.raises(ValueError, match="layer=9 does not exist"):
+        effects(model, trace, "cross", 9)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

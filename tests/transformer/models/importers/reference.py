@@ -19,9 +19,16 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.tiny_models import SENTENCES
+from transformer.attribution.edges import edges
+from transformer.attribution.effects import effects
+from transformer.attribution.mixing import mix
+from transformer.attribution.reasons import reasons
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
+from transformer.search.request import excluded
+from transformer.trace.removals import with_edits
 from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu, "gelu": F.gelu, "swish": F.silu,
@@ -205,6 +212,26 @@ class SameModel:
         if pair.kind != "marian" and "char" not in pair.ours.tokenizer.kind:
             starts = [token.startswith("▁") for token in trace.src_tokens]
             assert sum(starts) >= len(ENGLISH[0].split()) and "@@" not in "".join(trace.src_tokens)
+
+    def test_its_edges_and_scores_are_measured(self, pair: Pair) -> None:
+        ours = pair.ours
+        trace = ours.trace(ENGLISH[0], beam_size=1, max_length=5)
+        for measure in ("norm", "zeroing", "contribution"):
+            assert edges(ours.model, trace, measure).gap < 1e-3  # type: ignore[arg-type]
+        shares = mix(edges(ours.model, trace, "contribution"))
+        assert torch.allclose(
+            torch.tensor(shares.source_share + shares.prefix.sum(-1)),
+            torch.ones(len(trace.tgt_ids)), atol=1e-4,
+        )  # fmt: skip
+        never, (step, key) = excluded(ours.config), (len(trace.tgt_ids) - 1, 1)
+        changes = effects(ours.model, trace, "cross", excluded=never)
+        cut = with_edits(ours.model, trace, [f"cut cross q{step + 1} k{key + 1}"], excluded=never)
+        assert abs(changes[step, key] - cut[0, step]) < 1e-4
+        for kind in ATTENTION_KINDS:
+            layer, query = (size - 1 for size in trace.attention(kind).shape[::2])
+            split = reasons(ours.model, trace, kind, layer, 0, query, 0)
+            total = float(split.shares.sum(dtype="f8")) + split.relative
+            assert abs(total - split.score) < 1e-4
 
     def test_it_is_a_checkpoint_like_any_other(self, pair: Pair) -> None:
         ours = pair.ours
