@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.charts import FONT, Drawn, points, quiet, tips, weight_scale
-from figures.labels import plain_token, plotly_token
+from figures.labels import plotly_token, reads
 from figures.palette import (
     CHROME,
     WEIGHT_TICKS,
@@ -156,9 +156,8 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
     check_map(weights, query_tokens, key_tokens)
     query, key = divmod(int(np.argmax(weights)), weights.shape[1])
     described = (
-        f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest weight is "
-        f"{weights[query, key]:.2f}, from query {query + 1} {plain_token(query_tokens[query])} "
-        f"to key {key + 1} {plain_token(key_tokens[key])}"
+        f"{len(query_tokens)} queries by {len(key_tokens)} keys; most of all, "
+        f"{reads(query_tokens[query], key_tokens[key])}, {weights[query, key]:.0%}"
     )
     if not np.allclose(weights.sum(axis=-1), 1, atol=1e-3):  # the maximum of several heads
         return described

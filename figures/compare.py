@@ -13,11 +13,12 @@ import numpy as np
 
 from figures.attention import check_map
 from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
-from figures.labels import plain_token, signed
+from figures.labels import reads, signed
 from transformer.types import Floats
 
 LETTERS = "AB"  # names of the sides
-LIMITS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)  # ends of the scale; effects exceed 1
+#: Ends of the scale; effects of a cut exceed 1.
+LIMITS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 
 
 def scale_limit(difference: Floats) -> float:
@@ -42,9 +43,8 @@ def describe_difference(
         most = float(more[query, key])
         if most > 0:
             sentences.append(
-                f"{name} looks more by up to {most:.2f}, from query {query + 1} "
-                f"{plain_token(query_tokens[query])} to key {key + 1} "
-                f"{plain_token(key_tokens[key])}"
+                f"{name} looks more by up to {most:.2f}, where "
+                f"{reads(query_tokens[query], key_tokens[key])}"
             )
     return "; ".join(sentences)
 
@@ -54,8 +54,8 @@ def describe_effect(effects: Floats, query_tokens: Sequence[str], key_tokens: Se
     query, key = divmod(int(np.abs(effects).argmax()), effects.shape[1])
     return (
         f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest change is "
-        f"{signed(float(effects[query, key]))} nats, without key {key + 1} "
-        f"{plain_token(key_tokens[key])} for query {query + 1} {plain_token(query_tokens[query])}"
+        f"{signed(float(effects[query, key]))} nats, where "
+        f"{reads(query_tokens[query], key_tokens[key])}"
     )
 
 

@@ -39,6 +39,8 @@ class Panel:
     #: name and unit, "" for attention weights; diverging panels of one quantity share a scale
     quantity: str = ""
     short: str = ""  # title for narrow panels
+    missing: str = ""  # words on the missing values
+    rings: tuple[int, ...] = ()  # [n] a column of every row, to be ringed
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))
@@ -68,6 +70,7 @@ class Series:
     x_title: str = ""
     y_title: str = ""
     mark: Mark = "line"  # bars of several lines stand side by side
+    most: float = 0  # that the y axis reaches at least
 
     def __post_init__(self) -> None:
         if not self.lines or not len(self.x):
@@ -182,6 +185,7 @@ class Lines(Panel):
     lines: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and tokens; "▁" begins a word
     marked: frozenset[tuple[int, int]] = frozenset()  # lines and tokens in the accent colour
     light: tuple[int, int] | None = None  # line and token that the light comes from
+    hidden: frozenset[tuple[int, int]] = frozenset()  # lines and tokens that only keep their place
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,8 +12,8 @@ from figures.palette import CHROME, Theme, as_altair, attention_table, ink_on, w
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 
-#: Table width, largest cell width and cell height, in px.
-_ROOM, _WIDEST, _HEIGHT = 870, 140, 23
+#: Table width and cell height, in px.
+_ROOM, _HEIGHT = 870, 23
 
 #: Kind, layer and head, from 0.
 Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
@@ -50,7 +50,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         if not rows:
             continue
         _, layer, head = max(place for place in cells if place[0] == kind)
-        width = min(_WIDEST, _ROOM // (head + 1))
+        width = _ROOM // (head + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )

@@ -175,6 +175,13 @@ def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str,
     return tuple(f"{read}{ARROW}{next_}" for read, next_ in zip(reads, predicts, strict=True))
 
 
+def reads(query: str, key: str) -> str:
+    """Return a cell of a map in words: `“_weil” reads “_it” to predict “_es”`."""
+    reader, _, predicted = plain_token(query).partition(ARROW)
+    aim = f" to predict “{predicted}”" if predicted else ""
+    return f"“{reader}” reads “{plain_token(key)}”{aim}"
+
+
 def query_labels(trace: Trace, kind: AttentionKind) -> tuple[str, ...]:
     """Return the row labels of one kind of attention; encoder rows predict nothing."""
     reads, _ = trace.axis_tokens(kind)
@@ -192,14 +199,30 @@ def counted(n: int, start: int = 1) -> tuple[str, ...]:
 
 
 def cell_name(cell: tuple[int | None, int | None], how: str = "mean") -> str:
-    """Return the name of a 0-based layer and head; None combines all of them by `how`."""
+    """Return the name of a 0-based layer and head; None combines all of them by `how`.
+
+    Args: how: a key of `_OVER`; "together" adds up heads before a measure, "cut" is of effects.
+    """
     layer, head = (None if index is None else index + 1 for index in cell)
-    over = "mean over" if how == "mean" else "maximum over"
-    if layer is None and head is None:
-        return f"{over} all layers and heads"
+    both, layers, heads = _OVER[how]
     if layer is None:
-        return f"head {head}, {over} layers"
-    return f"layer {layer}, {f'{over} heads' if head is None else f'head {head}'}"
+        return both if head is None else f"head {head}, {layers}"
+    return f"layer {layer}, {heads if head is None else f'head {head}'}"
+
+
+_OVER = {
+    "mean": ("mean over all layers and heads", "mean over layers", "mean over heads"),
+    "max": ("maximum over all layers and heads", "maximum over layers", "maximum over heads"),
+    "together": ("mean over layers, heads together", "mean over layers", "heads together"),
+    "cut": ("cut in all layers and heads", "cut in all layers", "cut in all heads"),
+}
+
+
+def combination(cells: Cells | None, how: str = "mean") -> str:
+    """Return how maps of layers and heads are combined, see `cell_name`."""
+    if cells is None or cells.measure == "weight" or how != "mean":
+        return how
+    return "cut" if cells.signed else "together"
 
 
 def show_token(token: str, limit: int = 24) -> str:

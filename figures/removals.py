@@ -94,7 +94,7 @@ def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
         for n, (name, value) in enumerate(zip(names, changes, strict=True))
     ]
     base = points(rows).encode(
-        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=160)),
+        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=230)),
         tooltip=tips("part:N", ("change:Q", "+.2f", "nats")),
     )
     bars = base.mark_bar(stroke=chrome.muted, strokeWidth=0.5).encode(

@@ -1,10 +1,12 @@
 """Attention: all heads, lines between tokens, or one matrix, by tokens or whole words."""
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
+from transformer.trace.records import Trace
 from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
@@ -17,16 +19,17 @@ from ui.attention.choice import (
 )
 from ui.attention.editing import draw_effect, draw_hint, draw_texts
 from ui.attention.find import draw_find
-from ui.attention.maps import kinds_of
+from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.view import Request, said_next
+from ui.core.view import Request, View, said_next
 from ui.core.widgets import CellChoice, cells_control, units_control
 from ui.frame.cells import about_cells, measured_view
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
+from ui.head.choice import default_query
 from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 
@@ -46,11 +49,22 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     return [*maps, *first_of_changes(side.view)]
 
 
+def on_a_pair(view: View, trace: Trace, choice: AttentionChoice) -> AttentionChoice:
+    """Return the choice; a matrix opens on the example's word and what it is read for most."""
+    params = AttentionSettings.queries, AttentionSettings.keys
+    if choice.display != "matrix" or any(map(url_state.stored, params)):
+        return choice
+    query = default_query(view, trace, choice.kind)
+    weights = trace.attention(choice.kind).mean(axis=(0, 1))[query].copy()
+    weights[[*special_keys(trace, choice.kind), *([] if choice.kind == "cross" else [query])]] = 0
+    return replace(choice, queries=(query,), keys=(int(weights.argmax()),))
+
+
 def draw(side: Side) -> None:
     """Draw the chosen view, and below it what changes it."""
     view, trace = side.view, side.trace
     ensure_kind(trace)
-    choice = read_choice(trace)
+    choice = on_a_pair(view, trace, read_choice(trace))
     shown = measured_view(view, places_of(choice))
     several = measured_view(view)  # an effect is of one map
     prepare(several if choice.display != "matrix" else shown, first_of_maps(trace, choice))
@@ -85,7 +99,7 @@ def draw(side: Side) -> None:
         with st.container(border=True, gap="small", key="answer"):
             draw_find(view, trace, choice)
     draw_effect(view, trace)
-    lines = about_cells(view, trace, ()) if choice.display == "heads" else ""
+    lines = about_cells(view, ()) if choice.display == "heads" else ""
     about = "" if tabs else f"{views.about(chosen_maps)} "
     st.caption(f"{about}{lines or views.NOT_AN_EXPLANATION}")
 

@@ -58,7 +58,8 @@ def draw(side: Side) -> None:
         pair_up(search.tree)
     with aside:
         panels.offer_tree(search)
-    panels.draw_why(search)
+    with st.container(key="after_lead"):
+        panels.draw_why(search)
     panels.draw_tree(search, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     panel = choose_one("Panel", BeamChoice.panel, PANELS, left)

@@ -34,7 +34,7 @@ def sides_of(setup: Setup) -> tuple[Side, Side]:
 @fragment
 def story(setup: Setup) -> None:
     """Draw everything below the translations, in a fragment."""
-    row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
+    row = st.container(key="after_views", horizontal=True, vertical_alignment="center")
     names = {name: section.title for name, section in sections().items()}
     row.selectbox(
         "View", list(names), format_func=names.__getitem__, label_visibility="collapsed",
@@ -68,7 +68,8 @@ def whole(view: View) -> None:
     left = get_trace(setup.left)
     prepare_right(setup, left)
     AttentionSettings.enter(left)
-    draw_choice(setup)
+    with st.container(key="after_pairing"):
+        draw_choice(setup)
     setup = read_right(setup, left)
     url_state.settle(compared=[member.finished for member in setup.views])
     draw_texts(setup, sides_of(setup))

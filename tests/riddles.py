@@ -10,7 +10,8 @@ from transformer.search.request import excluded
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head, needs
 from transformer.translator import Translator
-from ui.tours.breaking import Target, decisive_of
+from ui.tours.breaking import decisive_of
+from ui.tours.stops import Target
 
 SOURCE = ("▁The", "▁an", "imal", "▁left", "▁the", "▁street", "▁as", "▁it", "▁was", "▁tired", ".")
 NOUNS = ("animal", "street")

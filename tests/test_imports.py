@@ -33,8 +33,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.export", "ui.hosting"),
     ("ui.frame",),
     (
-        "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head", "ui.heads",
-        "ui.models", "ui.parsing", "ui.positions", "ui.removals", "ui.tokens", "ui.translate",
+        "ui.alignment", "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head",
+        "ui.heads", "ui.models", "ui.parsing", "ui.positions", "ui.removals", "ui.tokens",
+        "ui.translate",
     ),
     ("ui.compare", "ui.floor", "ui.tours", "ui.training"),
     ("headlight",),

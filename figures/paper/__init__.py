@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from figures.exhibit import Exhibit
@@ -55,18 +56,23 @@ def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> byte
 
 
 def to_pages(exhibits: Sequence[Exhibit], preset: Preset, report: Report) -> bytes:
-    """Return a PDF with one exhibit per page; `report` is called with (pages done, all pages)."""
+    """Return a PDF with one exhibit per numbered page, each fact on a line of its own.
+
+    Args: report: called with (pages done, all pages).
+    """
     from matplotlib.backends.backend_pdf import PdfPages
 
     from figures.paper.page import drawn
     from figures.paper.style import style
 
     file = io.BytesIO()
-    with PdfPages(file, metadata={"CreationDate": None}) as pages:
-        for done, exhibit in enumerate(exhibits):
-            report(done, len(exhibits))
-            with _LOCK, style(preset):
-                pages.savefig(drawn(exhibit, preset))
+    pages: Any = PdfPages(file, metadata={"CreationDate": None})
+    for done, exhibit in enumerate(exhibits):
+        report(done, len(exhibits))
+        with _LOCK, style(preset):
+            pages.savefig(drawn(exhibit, preset, f"{done + 1} / {len(exhibits)}"))
+    with _LOCK, style(preset):  # which embeds the fonts
+        pages.close()
     return file.getvalue()
 
 
@@ -78,10 +84,11 @@ def _rendered(
 
     file = io.BytesIO()
     safe = {name: value and xml_safe(value) for name, value in metadata.items()}
-    with _LOCK, style(preset):
+    own = kind != "svg"
+    with _LOCK, style(preset, own=own):
         figure = drawn(exhibit, preset)
         if absent := missing(figure):
-            with style(preset):  # now with other installed families
+            with style(preset, own=own):  # now with other installed families
                 figure = drawn(exhibit, preset)
             absent = missing(figure)
         area = figure.bbox.width * figure.bbox.height

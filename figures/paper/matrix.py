@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from figures.exhibit import Panel, Scale
@@ -18,6 +19,7 @@ from figures.paper.presets import Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
 _APART = 1.05  # label distance, in type sizes
+_LEAST_LABEL = 0.65  # of a slide's labels, in type sizes
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
 _MOST_SIDE = 512  # pixels of a picture before enlargement
 #: Matrices with an aspect ratio above `_LONG` may have cells with one of up to `_STRETCH`.
@@ -34,6 +36,7 @@ class Matrix:
     ) -> None:
         """Args: before, above: neighbours.  most: largest width of row labels."""
         self.part, self.preset, size = panel, preset, preset.small
+        self.least = (_LEAST_LABEL if preset.height else 1) * size
         self.n, self.m = len(panel.rows), len(panel.columns)
         self.rows = [fitted(label(token), size, most) for token in panel.rows]
         self.columns = [label(token) for token in panel.columns]
@@ -54,22 +57,33 @@ class Matrix:
         else:
             ax.imshow(pixels, extent=(0, m, n, 0), aspect="auto", interpolation="nearest")
         ax.set(xlim=(0, m), ylim=(n, 0))
-        if np.isnan(self.part.values).any():  # missing is not 0
-            ax.set_facecolor(self.preset.chrome.rule)
+        chrome = self.preset.chrome
+        if (gaps := np.argwhere(np.isnan(self.part.values))).size:  # missing is not 0
+            ax.patch.set(
+                facecolor=chrome.rule, edgecolor=self.preset.paper, hatch="//", linewidth=0
+            )
+            y, x = gaps.mean(axis=0) + 0.5
+            ax.text(x, y, self.part.missing, size=small, ha="center", va="center", color=chrome.ink,
+                    bbox={"facecolor": self.preset.paper, "edgecolor": "none"})  # fmt: skip
+        for row, column in enumerate(self.part.rings):
+            for colour, line in ((self.preset.paper, 0.28), (chrome.ink, 0.14)):
+                ax.add_patch(Rectangle((column, row), 1, 1, fill=False, edgecolor=colour, zorder=3,
+                                       linewidth=line * small, clip_on=False))  # fmt: skip
         ax.xaxis.tick_top()
         for axis, labels, cell in (
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            visible = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
-            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=small)
+            size = min(small, max(cell / _APART, self.least))  # rather smaller than left out
+            visible = range(0, len(labels), ceil(_APART * size / cell - 1e-6))
+            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=size)
             axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
         titles = (self.part.column_title, self.part.row_title)
         above, beside = (label(title, 60) if title else "" for title in titles)
         if self.columns and width(above, small) <= room:  # at one height in a row
             ax.annotate(above, (0, 1), (0, self.top - 1.2 * small), "axes fraction",
-                        "offset points", color=self.preset.chrome.muted, size=small)  # fmt: skip
+                        "offset points", color=chrome.muted, size=small)  # fmt: skip
         if self.rows and width(beside, small) <= ax.bbox.height + 0.1:
             ax.set_ylabel(beside, labelpad=0.3 * small)
 

@@ -19,7 +19,7 @@ from figures.paper.matrix import ColourBar, Colours, Matrix, cell_size
 from figures.paper.plot import Plot
 from figures.paper.presets import POINTS, Preset
 from figures.paper.sentences import Sentences
-from figures.paper.style import SPACING, Sheet, fitted, label, wrapped
+from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 from figures.paper.tree import Tree
 
 _PAGE = 9.0 * POINTS  # height of a printed page between margins
@@ -32,12 +32,16 @@ _SHRINK, _LEAST = 0.92, 3.0  # factor of the type size per attempt on a slide, a
 Part = Panel | Series
 
 
-def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
-    """Return the figure; draw and save it within `style`."""
-    texts = (exhibit.title, exhibit.legend) if preset.titled else ("", "")
-    words, legend = (text and label(text, 2_000) for text in texts)
+def drawn(exhibit: Exhibit, preset: Preset, number: str = "") -> Figure:
+    """Return the figure; draw and save it within `style`.
+
+    Args: number: of a page of notes, where each fact begins a line.
+    """
+    facts = [f"{name}: {fact}" for name, fact in exhibit.facts.items()] if number else []
+    texts = (exhibit.title, *(facts or [exhibit.legend])) if preset.titled else ("",)
+    words, *legend = (text and label(text, 2_000) for text in texts)
     title = wrapped(words, preset.title, preset.room, bold=True)
-    caption = wrapped(legend, preset.text, preset.room)
+    caption = [line for text in legend for line in wrapped(text, preset.text, preset.room)]
     gap = 0.8 * preset.text
     above = preset.margin + SPACING * preset.title * len(title) + gap * bool(title)
     below = preset.margin + SPACING * preset.text * len(caption) + gap * bool(caption)
@@ -54,6 +58,8 @@ def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
     sheet = Sheet(preset, height)
     sheet.write(title, preset.margin, preset.title, weight="bold")
     sheet.write(caption, height - below + gap, preset.text)
+    sheet.write([number], preset.margin, preset.text, preset.room - width(number, preset.text),
+                color=preset.chrome.muted)  # fmt: skip
     y = above + (height - above - below - tall) / 2
     for block in blocks:
         block.draw(sheet, y)
@@ -177,7 +183,7 @@ class _Row:
         if shapes := [(part.n, part.m) for part in self.parts if isinstance(part, Matrix)]:
             high = min(self.preset.cell, max(most, size) / max(n for n, _ in shapes))
             wide, tall = cell_size(shapes, self.cell, high, size)
-            if self.preset.fills or (self.preset.height and len(self.parts) > 3):
+            if self.preset.height:  # a slide is filled
                 wide, tall = min(self.cell, _WIDE * high), high
             self.titles = self._titles(wide, max(1, self.lines))
         for part in self.parts:

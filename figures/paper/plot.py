@@ -48,6 +48,7 @@ class Plot:
         values = np.concatenate([np.ravel(line) for line in self.part.lines.values()])
         known = values[~np.isnan(values)].astype(np.float64)
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        high = max(high, self.part.most)
         if self.part.mark == "bar" or 0 < low < 0.4 * high:
             low, high = min(low, 0.0), max(high, 0.0)
         spare = (abs(low) or 1) / 2 if low == high else 0

@@ -7,9 +7,10 @@ from figures.exhibit import Lines
 from figures.labels import show_token
 from figures.palette import attention_table, hex_of, ink_on, weight_levels
 from figures.paper.presets import Preset
-from figures.paper.style import Sheet, width, xml_safe
+from figures.paper.style import SPACING, Sheet, width, wrapped, xml_safe
 
 _LARGEST = 2.2  # type, in sizes of text
+_NAMES = 0.16  # largest share of the width for the names beside the sentences
 _FAINT = 0.05  # weights below this throw no light
 
 
@@ -25,14 +26,16 @@ class Sentences:
         ]  # fmt: skip
         wide = max(sum(width(gap + word, 1, bold=True) for gap, word in line)
                    for line in self.lines)  # fmt: skip
-        self.size = min(_LARGEST * preset.text, preset.room / max(wide, 1e-6))
-        self.left = (preset.room - wide * self.size) / 2
+        room = _NAMES * preset.room
+        self.names = [wrapped(name, preset.small, room) for name, _ in part.lines]
+        self.left = max(width(name, preset.small) for name in self.names) + preset.small
+        self.size = min(_LARGEST * preset.text, (preset.room - self.left) / max(wide, 1e-6))
 
     def draw(self, sheet: Sheet, y: float) -> None:
         """Draw on a sheet at height `y`."""
         part, preset, size = self.part, self.preset, self.size
         spare = 0.15 * self.height / len(self.lines)
-        top = (1.7 if part.light else 0.9) * size + 1.4 * preset.small + spare
+        top = 0.75 * size + 1.3 * preset.small + spare  # the weights stand above the first line
         middles = np.linspace(y + top, y + self.height - 1.4 * size - spare, len(self.lines))
         places = [self._places(line) for line in self.lines]
         weights = part.values[0] if part.light else 0 * part.values[0]
@@ -42,14 +45,12 @@ class Sentences:
             for (x0, x1), weight in zip(places[0], weights, strict=True):
                 if weight >= _FAINT:
                     self._beam(sheet, (x0, x1, middles[0]), (left, right, middles[line]), weight)
-        for at, ((name, _), words, spans) in enumerate(
-            zip(part.lines, self.lines, places, strict=True)
-        ):
-            beside = middles[at] - (1.7 if part.light else 0.9) * size - preset.small
-            if part.light and at == part.light[0]:  # the light comes from above
-                beside = middles[at] + 0.8 * size
-            sheet.write([name], beside, preset.small, self.left, color=preset.chrome.muted)
+        for at, (name, words, spans) in enumerate(zip(self.names, self.lines, places, strict=True)):
+            above = middles[at] - len(name) * SPACING * preset.small / 2
+            sheet.write(name, above, preset.small, color=preset.chrome.muted)
             for token, ((_, word), (x, _)) in enumerate(zip(words, spans, strict=True)):
+                if (at, token) in part.hidden:
+                    continue
                 lit = float(weights[token]) if at == 0 else 0.0
                 look = {"color": preset.chrome.ink}
                 if lit >= _FAINT:

@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 from unicodedata import category
 
 from cycler import cycler
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontEntry, FontProperties, fontManager
@@ -34,6 +35,9 @@ FAMILIES = (
     "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI",
     "Noto Emoji", "Symbola", "Segoe UI Emoji", "Noto Sans Symbols2", "Arial Unicode MS",
 )  # fmt: skip
+#: Source Sans as on the pages, from the folder `fonts`: in PNG and PDF. An SVG is drawn with the
+#: fonts of its viewer, most of which are wider.
+OWN = "Headlight Sans"
 SPACING = 1.3  # line spacing in type sizes
 
 #: Fonts whose glyphs are boxes or empty.
@@ -49,8 +53,8 @@ logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 
 @contextmanager
-def style(preset: Preset) -> Iterator[None]:
-    """Set matplotlib's parameters for drawing and saving a figure."""
+def style(preset: Preset, *, own: bool = True) -> Iterator[None]:
+    """Set matplotlib's parameters for drawing and saving a figure, `own` in the app's font."""
     chrome = preset.chrome
     look: dict[Any, object] = {
         "axes.edgecolor": chrome.rule, "axes.facecolor": "none", "axes.labelcolor": chrome.muted,
@@ -59,7 +63,7 @@ def style(preset: Preset) -> Iterator[None]:
         "grid.color": chrome.rule, "grid.linewidth": 0.5, "text.color": chrome.ink,
         "xtick.major.size": 0, "ytick.major.size": 0,
         "xtick.labelcolor": chrome.ink, "ytick.labelcolor": chrome.ink,
-        "font.family": [*_families(), "sans-serif"],
+        "font.family": [*[OWN] * own, *_families(), "sans-serif"],
         "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
         "text.parse_math": False,  # a dollar is a dollar
         "pdf.fonttype": 42,
@@ -73,12 +77,14 @@ def style(preset: Preset) -> Iterator[None]:
 
 @cache
 def _fonts() -> dict[str, FontEntry]:
-    """Return a font per installed family, `FAMILIES` first."""
+    """Return a font per installed family, `FAMILIES` first, without `OWN`."""
+    for path in Path(__file__).with_name("fonts").glob("*.ttf"):
+        fontManager.addfont(path)
     order = {name: at for at, name in enumerate(FAMILIES)}
     fonts = sorted(fontManager.ttflist, key=lambda font: (
         order.get(font.name, len(order)), font.name, font.style == "normal", font.weight == 400
     ))  # fmt: skip
-    return {font.name: font for font in fonts if not _EMPTY.search(font.name)}
+    return {font.name: font for font in fonts if font.name != OWN and not _EMPTY.search(font.name)}
 
 
 def _families() -> tuple[str, ...]:
@@ -102,7 +108,6 @@ def missing(figure: Figure) -> str:
     absent = "".join(c for c in visible if _family_of[c] not in used)
     if more := {family for c in absent if (family := _family_of[c])}:
         _adopted[:] = [*_adopted, *sorted(more)][-_MOST_ADOPTED:]
-        _width.cache_clear()
     return absent
 
 
@@ -131,12 +136,13 @@ class Sheet:
 def width(words: str | Sequence[str], size: float, *, bold: bool = False) -> float:
     """Return the width in points of a line of text, or of the widest of several lines."""
     lines = [words] if isinstance(words, str) else words
-    return size * max((_width(line, bold) for line in lines), default=0.0)
+    families = tuple(rcParams["font.family"])
+    return size * max((_width(line, bold, families) for line in lines), default=0.0)
 
 
 @lru_cache(maxsize=8192)
-def _width(words: str, bold: bool) -> float:
-    font = FontProperties(family=_families(), size=1, weight="bold" if bold else "normal")
+def _width(words: str, bold: bool, families: tuple[str, ...]) -> float:
+    font = FontProperties(family=families, size=1, weight="bold" if bold else "normal")
     wide: float = text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]
     return wide
 

@@ -140,9 +140,13 @@ def _hasty(sentences: Triple, lower: Set[str]) -> Triple:
 
 
 def fill(
-    phrase: Triple, rng: random.Random, given: Mapping[str, Sequence[Noun]] | None = None
-) -> Triple:
-    """Fill the slots of a phrase, with the nouns `given` by kind or those of the tables."""
+    phrase: Triple, rng: random.Random, given: Mapping[str, Sequence[Noun]] | None = None, *,
+    marked: bool = False,
+) -> Triple:  # fmt: skip
+    """Fill the slots of a phrase, with the nouns `given` by kind or those of the tables.
+
+    Args: marked: leave U+0001 before and U+0002 after every value.
+    """
     if "{" not in phrase[0]:
         return phrase
     values: dict[str, Value] = {}
@@ -155,7 +159,8 @@ def fill(
                 if value not in values.values():
                     values[key] = value
     filled = [_fill_column(phrase[index], index, values) for index in range(3)]
-    return _english(filled[0]), _german(filled[1]), _french(filled[2])
+    finish = str if marked else _plain
+    return _english(filled[0], finish), _german(filled[1], finish), _french(filled[2], finish)
 
 
 def _choices(
@@ -210,16 +215,16 @@ def _fill_column(column: str, language: int, values: Mapping[str, Value]) -> str
     return SLOT.sub(text, column)
 
 
-def _english(text: str) -> str:
+def _english(text: str, finish: Callable[[str], str]) -> str:
     # "An 8", "an old dog": before a slot the first letter or digit decides.
     text = re.sub(rf"\b([Aa]) {_LEFT}(?=[aeiouAEIOU]|8|1[18]\b)", rf"\1n {_LEFT}", text)
-    return _plain(text).replace(".m..", ".m.")
+    return finish(text).replace(".m..", ".m.")
 
 
-def _german(text: str) -> str:
+def _german(text: str, finish: Callable[[str], str]) -> str:
     """Contract "zu dem" to "zum"; names in -s have an apostrophe: "Hans' Auto"."""
     text = _PREPOSITION.sub(lambda found: _CONTRACTED.get(found[1] + found[2], found[0]), text)
-    return _plain(re.sub(rf"([sxzß]){_RIGHT}s\b", r"\1'", text))
+    return finish(re.sub(rf"([sxzß]){_RIGHT}s\b", r"\1'", text))
 
 
 _PREPOSITION = re.compile(rf"\b(zu|in|an|von|bei) {_LEFT}(de[mr]|das) ")
@@ -229,7 +234,7 @@ _CONTRACTED = {
 }  # fmt: skip
 
 
-def _french(text: str) -> str:
+def _french(text: str, finish: Callable[[str], str]) -> str:
     text = re.sub(rf"\b([Dd])e {_LEFT}le ", rf"\1u {_LEFT}", text)
     text = re.sub(rf"([àÀ]) {_LEFT}le ", lambda m: f"{'A' if m[1] == 'À' else 'a'}u {_LEFT}", text)
 
@@ -239,7 +244,7 @@ def _french(text: str) -> str:
         return f"{match[1]}'{match[2]}" if mute else match[0]
 
     text = re.sub(rf"\b([Dd]|[Qq]u|[Jj]usqu)e{_RIGHT}? {_LEFT}([^{_RIGHT}]+)", elided, text)
-    return re.sub(r"\b1 heures\b", "1 heure", _plain(text))
+    return re.sub(r"\b1 heures\b", "1 heure", finish(text))
 
 
 #: French names with a mute h.

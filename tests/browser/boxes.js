@@ -1,6 +1,6 @@
 // What a window spoils: controls cut off or too small to hit, tiny text, labels on labels.
 () => {
-  const LEAST_TYPE = 10.95, LEAST_CONTROL = 16, found = [];
+  const LEAST_TYPE = 11.95, LEAST_CONTROL = 16, found = [];
   const controls = "button, a[href], input, select, textarea, summary, [role=radio], [role=tab]";
   const above = "[data-testid=stHeader], [data-testid=stSidebar], dialog, .tip, .modebar, .st-key-keys, .st-key-edits, .st-key-after_choice";
   const native = "[data-testid=stTooltipIcon], [data-testid=stMultiSelect], .katex, [data-testid=stDataFrame]";

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from figures.labels import plain_token, query_labels
+from figures.labels import ARROW, plain_token, query_labels, reads
 from figures.palette import Theme
 from tests.browser import waiting
 from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
@@ -41,7 +41,7 @@ def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *m
     def check() -> None:
         waiting.point(page.locator("canvas.cells"), key, query, m, n)
         said = page.locator(".lens .readout").inner_text()
-        for text in (f": {weights[query, key]:.4f}", *more):
+        for text in (f": {weights[query, key]:.2%}", *more):
             assert text in said
 
     until_passes(page, check)
@@ -121,9 +121,8 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     n, m = trace.cross.shape[-2:]
     rows = query_labels(trace, "cross")
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
-        named = f"key {key + 1} {plain_token(trace.src_tokens[key])}"
-        row = f"query {query + 1} {plain_token(rows[query])}, "
-        lens_says(page, query, key, trace.cross[1, 2], named, row)
+        said = f"{reads(rows[query], trace.src_tokens[key])}: "
+        lens_says(page, query, key, trace.cross[1, 2], said)
     expect(page.locator(".row-label").nth(1)).to_have_attribute("title", plain_token(rows[1]))
     labels = page.locator(".column-label")
     eventually(page, lambda: waiting.texts(labels), [*map(plain_token, trace.src_tokens)])
@@ -144,7 +143,7 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     page.locator("button.row-label").nth(3).click()
     until_the_url_says(page, queries="4")
     values = trace.cross[:, :, 3, 1]
-    expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
+    expect(page.get_by_text(f"reads it most: {values.max():.0%} of its")).to_be_visible()
     expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
 
 
@@ -225,11 +224,10 @@ def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace:
     page.locator(".token.query").nth(2).hover()
     strokes(one[2].sum())
     best = int(trace.cross[1, 2, 2].argmax())
-    said = f"2.3 {best + 1} {plain_token(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
-    expect(page.locator(".lines .readout")).to_contain_text(said)
     label = plain_token(query_labels(trace, "cross")[2])
+    said = f"“{label.split(ARROW)[0]}” reads “{plain_token(trace.src_tokens[best])}” "
+    expect(page.locator(".lines .readout")).to_contain_text(said)
     expect(page.locator(".token.query").nth(2)).to_have_attribute("title", label)
-    expect(page.locator(".lines .readout")).to_contain_text(f"query 3 {label}: ")
     page.locator(".token.key").nth(1).click()
     until_the_url_says(page, pin="k2", heads="2.3")
     page.mouse.move(5, 5)

@@ -227,10 +227,27 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, page: Page) -> Non
     assert not [each for each in wrong if "ERR_ABORTED" not in each]
 
 
+def test_labels_have_12_px_at_16_tokens(app: str, page: Page) -> None:
+    tiny = []
+    page.add_init_script(NOTE)
+    long = "The cat didn't cross the street because it was too tired."
+    for view in (
+        "?view=steps", "?view=layers", "?view=why", "beam?", "tokens?", "positions?part=model",
+        "attention?display=grid", "attention?display=heads", "attention?display=matrix",
+        "head?kind=cross", "heads?", "removals?", "floor?", "compare?", "family?", "parsing?",
+    ):  # fmt: skip
+        page.goto(f"{app}/{view}&checkpoint=everyday-en-de&sentence={long}")
+        settled(page)
+        found = page.evaluate(SPOILT)
+        tiny += [f"{view}: {each}" for each in found if each.startswith("tiny")]
+    assert not tiny
+
+
 #: Where the first picture of a page begins, with its labels, in px from the top.
 PICTURE = """() => {
     const main = document.querySelector("[data-testid=stMain]");
-    const kinds = ".grid .table, .lens .plot, canvas.strokes, .stages canvas, svg.marks";
+    const kinds = ".grid .table, .lens .plot, canvas.strokes, .stages canvas, svg.marks, .rays, "
+        + ".scroller, .tree, .cut";
     const tops = all(main).filter((each) => each.matches(kinds) && each.checkVisibility())
         .map((each) => each.getBoundingClientRect()).filter(({ height }) => height > 10)
         .map(({ top }) => Math.round(top + main.scrollTop));
@@ -251,6 +268,7 @@ def test_the_picture_comes_first_and_nothing_is_cut(app: str, page: Page) -> Non
     for view in (
         "attention?display=grid", "attention?display=heads&units=words",
         "attention?display=matrix", "head?kind=cross", "heads?role=roles", "removals?step=2",
+        "?view=steps", "?view=layers", "?view=why", "beam?", "tokens?", "positions?", "complexity?",
     ):  # fmt: skip
         page.goto(f"{app}/{view}&{QUERY}")
         for width, height in ((1280, 720), (390, 844), (768, 1024), (1024, 768), (1920, 1080)):

@@ -275,11 +275,11 @@ def test_the_split_is_a_sum(open_page: OpenPage, address: str, tiny_translator: 
         tiny_translator.model, tiny_translator.trace("A dog runs."), "decoder_self", 1
     )
     readout = view.locator(".readout")
-    expect(readout).to_contain_text("query 2")
+    expect(readout).to_contain_text("” reads “")
     expect(readout).to_contain_text(f"= {text_of(float(split.logits[1, 0]))}")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(readout).to_contain_text("masked")
+    expect(readout).to_contain_text("cannot read")
 
 
 def test_a_piece_is_followed_to_its_vectors(open_page: OpenPage, address: str, root: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_row_predicts_and_its_output_becomes_an_input(app: str, open_page: Ope
     player, now = page.locator(".player"), page.locator(".position.now")
     expect(player.locator("[aria-live]")).to_contain_text(f"Step {step}: {label},")
     point_at_matrix(player.locator("canvas.matrix"), step - 1, 1)
-    expect(player.locator(".tip")).to_contain_text(f"query {step} {label}")
+    expect(player.locator(".tip")).to_contain_text(f"“{reads}” reads “")
     expect(now).to_have_attribute("aria-label", f"{step}: {label}")
     expect(now.locator(".output")).to_have_text(predicts)
     # What is read was written one step before: shifted right.

@@ -62,7 +62,7 @@ def test_description_names_size_peak_and_spread() -> None:
     weights = np.array([[0.1, 0.9, 0.0], [0.25, 0.25, 0.5]], dtype=np.float32)
     text = describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
     assert text.startswith("2 queries by 3 keys")
-    assert "0.90, from query 1 <s> to key 2 _b" in text
+    assert "most of all, “<s>” reads “_b”, 90%" in text
     assert f"{(2 ** entropy_bits(weights)).mean():.1f} keys" in text
     assert "spread" not in describe(weights * 0.9, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
 
@@ -97,8 +97,8 @@ def test_the_scale_holds_every_difference_and_no_smaller_one_would(values: list[
 def test_each_side_says_where_it_looks_more() -> None:
     difference = np.array([[0.5, -0.5, 0], [0, 0.125, -0.125]], dtype=np.float32)
     said = describe_difference(difference, QUERIES, KEYS)
-    assert "A looks more by up to 0.50, from query 1 _a to key 1 _x" in said
-    assert "B looks more by up to 0.50, from query 1 _a to key 2 <b>" in said
+    assert "A looks more by up to 0.50, where “_a” reads “_x”" in said
+    assert "B looks more by up to 0.50, where “_a” reads “<b>”" in said
     assert "the same" in describe_difference(0 * difference, QUERIES, KEYS)
     with pytest.raises(ValueError, match="rows are queries"):
         describe_difference(difference.T, QUERIES, KEYS)

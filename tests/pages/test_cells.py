@@ -11,7 +11,7 @@ from tests.messages import unpack
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import messages, trace_of
 from transformer.attribution.cells import measured
-from transformer.attribution.edges import edges
+from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
 from transformer.measures.sinks import key_classes
@@ -123,3 +123,21 @@ def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
     )
     with pytest.raises(InputError, match="one map at a time"):
         headlight.attention(effect, display="grid")
+
+
+def test_a_second_measure_stands_beside_the_matrix(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
+    given = {"at": "attention", "checkpoint": "alpha", "sentence": CAT, "display": "matrix"}
+    app = run_app(kind="cross", layer="1", head="1", against="norm", **given)
+    sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
+    first, second = (one for one in sent if "key_title" in one[0])
+    assert [header["noun"] for header, _ in (first, second)] == ["", "share of the norm"]
+    assert first[0]["ringed"] == second[0]["ringed"] and len(first[0]["ringed"]) == 3
+    norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
+    shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
+    np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
+    app.selectbox(key="against_widget").set_value("none").run()
+    assert "Sum over chosen tokens" in "".join(text.value for text in app.main.markdown)
+    app = run_app(kind="encoder_self", against="effect", **given)
+    assert "belongs to no step" in captions(app)

@@ -49,7 +49,9 @@ def test_the_numbers_are_those_of_the_file(open_page: RunApp, kinds: Path) -> No
     values = maps[..., [0, 1]].sum(-1).mean(-1)
     layer, head = np.unravel_index(values.argmax(), values.shape)
     assert "**Layer 3, head 2**" in messages_in(app)
-    assert f"{values.max():.2f} in layer {layer + 1}, head {head + 1}" in messages_in(app)
+    assert f"Layer {layer + 1}, head {head + 1} reads it most: {values.max():.0%}" in messages_in(
+        app
+    )
     maps = load_arrays(kinds / "read.npz").encoder_self
     app = open_page("read.npz", layer="2", head="5", dim="on")
     hidden = maps[1, 4][:, [0, -1]].sum(-1).mean()

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from recipes.tools import phrasebook
 from recipes.tools.agreement import agreement_pairs
 from recipes.tools.grammar import Noun, adjectives, elides, nouns
+from recipes.tools.linked import FILE, as_text, linked_sentences
 from recipes.tools.phrasebook import fill, parse, phrasebook_pairs, read_phrases
 from recipes.tools.values import spelled
 from recipes.tools.wiktionary import wiktionary_pairs
 from transformer.__main__ import main
-from transformer.training import corpus
+from transformer.measures.pharaoh import check_links
+from transformer.training import corpus, linked
 from transformer.training.corpus import (
     HELD_OUT,
     excluded_sources,
@@ -361,3 +363,17 @@ def test_the_corpus_is_made_from_the_training_part(tmp_path: Path) -> None:
     held_out = {source[:-1] for source, _ in (*everyday.val, *everyday.tests["tatoeba_test"])}
     assert not any(source.startswith(start) for source, _ in added for start in held_out)
     assert both.tests == everyday.tests
+
+
+def test_the_stored_links_are_made_of_the_phrasebook() -> None:
+    assert FILE.read_text("utf-8") == as_text(linked_sentences(PHRASES))
+    rows = {row.source: row for row in linked.linked_sentences("de", "en")}
+    row = rows["Am Dienstagnachmittag spielt Lauren Schach."]
+    assert row.target == "On Tuesday afternoon Lauren plays chess."
+    assert row.gold.sure == {(3, 3), (4, 5)}
+    assert row.gold.possible == {(1, 1), (1, 2), (3, 3), (4, 5)}
+    for pair in linked.linked_sentences("fr", "de"):
+        check_links(pair.gold, len(pair.source.split()), len(pair.target.split()))
+        assert pair.gold.possible and not set("[]") & set(pair.source + pair.target)
+    with pytest.raises(DataError, match="not of en-it"):
+        linked.linked_sentences("en", "it")

@@ -17,10 +17,10 @@ import numpy as np
 
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
+from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.measures.heads import widen
 from transformer.measures.sinks import key_classes
-from transformer.model import Transformer
 from transformer.search.request import excluded
 from transformer.trace.records import CellMeasure, Cells, Trace
 from transformer.trace.tracer import Tracer
@@ -29,13 +29,16 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, li
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]
 
+#: Largest number of weights in a trace that other measures take; a measure takes as much memory.
+MOST_WEIGHTS = 30_000_000
+
 #: Largest number of edges of one kind that effects are measured for: 256 by 256 tokens.
 MOST_EDGES = 65_536
 
 
 def why_weight_only(model: Tracer) -> str | None:
     """Return why a model has weights but no other measure, as one sentence, or None."""
-    if isinstance(getattr(model, "model", None), Transformer):
+    if hasattr(getattr(model, "model", None), "attention_block"):
         return None
     if model.lacks("any_sentence") is not None:
         return (
@@ -43,17 +46,25 @@ def why_weight_only(model: Tracer) -> str | None:
             "and a model that runs."
         )
     return (
-        "Other measures split the blocks of an encoder-decoder of this project; this model is "
-        "built otherwise, and its maps show weights."
+        "Other measures split the blocks of this project's models; this one is run by another "
+        "library, and its maps show weights."
     )
+
+
+def why_too_long(trace: Trace) -> str | None:
+    """Return why a trace has too many weights for other measures, or None."""
+    size = sum(trace.attention(kind).size for kind in ATTENTION_KINDS)
+    if size <= MOST_WEIGHTS:
+        return None
+    return f"Measures are made for up to {MOST_WEIGHTS:,} weights; this text has {size:,}."
 
 
 def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
     """Return why the edges of a kind with n queries and m keys have no effect, or None."""
     if kind == "encoder_self":
         return (
-            "An edge of the encoder belongs to no step of the translation: it changes what every "
-            "step reads, so no single token's probability is its effect."
+            "An edge of an encoder belongs to no step that writes a token: what it changes is read "
+            "everywhere, so no single token's probability is its effect."
         )
     if n * m > MOST_EDGES:
         return f"Effects are measured for up to {MOST_EDGES:,} edges; these texts have {n * m:,}."
@@ -75,22 +86,21 @@ def measured(
 
     Raises: `InputError` for a model or places without this measure.
     """
-    gap = 0.0
+    gap, kinds = 0.0, [kind for kind in ATTENTION_KINDS if trace.attention(kind).size]
+    wide = {kind: _empty(trace, kind) for kind in ATTENTION_KINDS}
     if measure == "weight":
-        wide = {kind: widen(trace.attention(kind)) for kind in ATTENTION_KINDS}
-    elif (reason := why_weight_only(model)) is not None:
+        wide |= {kind: widen(trace.attention(kind)) for kind in kinds}
+    elif (reason := why_weight_only(model) or why_too_long(trace)) is not None:
         raise InputError(reason)
     elif measure == "effect":
-        wide = _effects(model, trace, places, progress)
+        _fill_effects(wide, model, trace, places, progress)
     else:
         network: Any = model
-        of = edges(network.model, trace, measure, progress=progress)
+        of = edges(network.model, trace, measure, kinds=kinds, progress=progress)
         gap = of.gap
-        wide = {
-            kind: _widened(row_shares(of.heads[kind]),
-                           row_shares(of.blocks[kind], of.streams[kind]))
-            for kind in ATTENTION_KINDS
-        }  # fmt: skip
+        for kind in kinds:
+            blocks = row_shares(of.blocks[kind], of.streams[kind])
+            wide[kind] = _widened(row_shares(of.heads[kind]), blocks)
     if words_only:
         wide = {kind: _words(trace, kind, maps, measure) for kind, maps in wide.items()}
     maps = {str(kind): wide[kind][:-1, :-1] for kind in ATTENTION_KINDS}
@@ -104,13 +114,15 @@ def _widened(heads: Floats, blocks: Floats) -> Floats:
     return np.concatenate([wide, wide.mean(0, keepdims=True)])
 
 
-def _effects(
-    model: Any, trace: Trace, places: Sequence[Place], progress: Report | None
-) -> dict[AttentionKind, Floats]:
-    wide = {}
-    for kind in ATTENTION_KINDS:
-        n_layers, n_heads, n, m = trace.attention(kind).shape
-        wide[kind] = np.zeros((n_layers + 1, n_heads + 1, n, m), np.float32)
+def _empty(trace: Trace, kind: AttentionKind) -> Floats:
+    n_layers, n_heads, n, m = trace.attention(kind).shape
+    return np.zeros((n_layers + 1, n_heads + 1, n, m), np.float32)
+
+
+def _fill_effects(
+    wide: dict[AttentionKind, Floats], model: Any, trace: Trace, places: Sequence[Place],
+    progress: Report | None,
+) -> None:  # fmt: skip
     for done, (kind, layer, head) in enumerate(places):
         reason = why_no_effect(kind, *trace.attention(kind).shape[2:])
         if reason is not None:
@@ -121,11 +133,10 @@ def _effects(
                 progress(done * most + at, len(places) * most)
 
         at = tuple(-1 if index is None else index for index in (layer, head))
-        never = excluded(model.config)
+        never = excluded(model.config) if isinstance(model.config, ModelConfig) else ()
         wide[kind][at] = effects(
             model.model, trace, kind, layer, head, excluded=never, progress=step
         )
-    return wide
 
 
 def _words(trace: Trace, kind: AttentionKind, maps: Floats, measure: CellMeasure) -> Floats:

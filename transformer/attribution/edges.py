@@ -16,7 +16,7 @@ None but the weight of a block is a sum or mean over its heads.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Chain, Hook, Record, Site
+from transformer.hooks import BLOCKS, Chain, Hook, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.trace.building import to_array
@@ -63,13 +63,14 @@ def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
 
 @literals
 def edges(
-    model: Transformer, trace: Trace, measure: Measure, *,
+    model: Any, trace: Trace, measure: Measure, *,
     kinds: Sequence[AttentionKind] = ATTENTION_KINDS, hooks: Hook | None = None,
     progress: Report | None = None,
 ) -> Edges:  # fmt: skip
     """Measure all edges of a trace, by one pass of the model; "weight" needs none.
 
     Args:
+        model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
         kinds: kinds of attention to measure.
         hooks: hooks of the trace.
         progress: called with (blocks done, all blocks); may raise to stop.
@@ -165,19 +166,25 @@ class _Block(NamedTuple):
         return float((total - self.output).abs().max())
 
 
-def _blocks(
-    model: Transformer, trace: Trace, hooks: Hook | None
-) -> dict[AttentionKind, list[_Block]]:
+def _blocks(model: Any, trace: Trace, hooks: Hook | None) -> dict[AttentionKind, list[_Block]]:
     """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
     record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
     device, every = model.generator.weight.device, Chain(hooks, record)
     src, tgt_in = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
-    model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
+    stacks: dict[Stack, Any]
+    if isinstance(model, Transformer):
+        model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
+        stacks = {"encoder": model.encoder, "decoder": model.decoder}
+    else:
+        stacks = {"decoder" if model.config.causal else "encoder": model.layers}
+        model.read(tgt_in if model.config.causal else src, hooks=every)
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
-    for stack in BLOCKS:
+    for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]
-        for index, layer in enumerate(getattr(model, stack)):
+        for index, layer in enumerate(layers):
             for name in BLOCKS[stack]:
+                if not hasattr(layer, f"around_{name}"):
+                    continue  # a causal stack has no cross-attention
                 site = Site(stack, index, name, "hidden")
                 if site.kind is not None:
                     around = getattr(layer, f"around_{name}")

@@ -8,6 +8,7 @@ values of earlier positions and its own.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,13 +62,14 @@ class _Cut(Hooks):
 
 @literals
 def effects(
-    model: Transformer, trace: Trace, kind: AttentionKind, layer: int | None = None,
+    model: Any, trace: Trace, kind: AttentionKind, layer: int | None = None,
     head: int | None = None, *, excluded: Sequence[int] = (), hooks: Hook | None = None,
     progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return the effect of every edge of the decoder on the token that its row predicts.
 
     Args:
+        model: a `Transformer`, or a causal model of one stack of its blocks, without hooks.
         kind: "decoder_self" or "cross".
         layer, head: 0-based; None cuts the edge in all of them at once.
         excluded: ids without probability, as in the search.
@@ -90,31 +92,35 @@ def effects(
         for step in range(n_steps)
     ]
     by_step = hooks is not None or any(  # hooks and cuts count a row's positions
-        isinstance(block, EditedAttention) and block.cuts for block in model.decoder.modules()
+        isinstance(block, EditedAttention) and block.cuts for block in model.modules()
     )
     if not by_step:
         together = [edge for row in edges for edge in row]
         edges = [together[at : at + _EDGES] for at in range(0, len(together), _EDGES)]
     with torch.inference_mode():
         tgt_in = torch.tensor([trace.tgt_ids], device=device)
-        encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=hooks)
         cache, first = KVCache(), 0 if by_step else layer or 0
         below = Site("decoder", first - 1, "feed_forward", "hidden")
         below = below if first else Site("decoder", None, "embedding", "hidden")
         record = Record([below])
-        read = model.decode(tgt_in, encoded, cache=cache, hooks=Chain(hooks, record))
+        if isinstance(model, Transformer):
+            encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=hooks)
+            read = model.decode(tgt_in, encoded, cache=cache, hooks=Chain(hooks, record)).hidden
+        else:
+            at, real = Context("decoder", record, cache=cache), torch.ones_like(tgt_in).bool()
+            encoded, read = None, model.extend(tgt_in, real, at)
         own = torch.tensor(trace.predicted_ids, device=device)
-        before, done = _log_probs(model, read.hidden[0], own, excluded), 0
+        before, done = _log_probs(model, read[0], own, excluded), 0
         for some in edges:
             steps, keys = torch.tensor(some, device=device).T
             n_earlier = some[0][0] if by_step else n_steps
             cut = _Cut(kind, layer, head, steps, keys, n_earlier)
-            if by_step:
+            if by_step and encoded is not None:
                 rows = Encoded(encoded.memory.expand(len(some), -1, -1), None)
                 earlier = cache.start(n_earlier, len(some))
                 hooked = Chain(hooks, cut)
-                read = model.decode(tgt_in[0, steps, None], rows, cache=earlier, hooks=hooked)
-                hidden = read.hidden[:, 0]
+                ids = tgt_in[0, steps, None]
+                hidden = model.decode(ids, rows, cache=earlier, hooks=hooked).hidden[:, 0]
             else:
                 hidden = _in_one_row(model, record[below][:, steps], encoded, cache, cut, first)
             after = _log_probs(model, hidden, own[steps], excluded)
@@ -125,25 +131,24 @@ def effects(
 
 
 def _in_one_row(
-    model: Transformer, x: Tensor, encoded: Encoded, cache: KVCache, cut: _Cut, first: int
+    model: Any, x: Tensor, encoded: Encoded | None, cache: KVCache, cut: _Cut, first: int
 ) -> Tensor:
     """Run queries x [1, N, d_model] through the layers from `first`: [N, d_model]."""
     n, steps = cut.n, cut.steps
-    relative = model.distances("decoder_self", n, n)  # [1, H, n, n]
+    relative: Tensor | None = model.distances("decoder_self", n, n)  # [1, H, n, n]
     if relative is not None:
         own = relative[..., :1, :1].expand(-1, -1, len(steps), len(steps))
         relative = torch.cat([relative[:, :, steps], own], -1)
     at = Context("decoder", cut, cache=cache.start(n, 1), relative=relative, start=n)
-    for index, layer in enumerate(model.decoder):
+    for index, layer in enumerate(model.layers if encoded is None else model.decoder):
         if index >= first:
-            x = layer(x, encoded.memory, None, at.layer(index))
-    hidden: Tensor = model.decoder_norm(x)[0]
+            sources = () if encoded is None else (encoded.memory,)
+            x = layer(x, *sources, None, at.layer(index))
+    hidden: Tensor = (model.norm if encoded is None else model.decoder_norm)(x)[0]
     return hidden
 
 
-def _log_probs(
-    model: Transformer, hidden: Tensor, tokens: Tensor, excluded: Sequence[int]
-) -> Tensor:
+def _log_probs(model: Any, hidden: Tensor, tokens: Tensor, excluded: Sequence[int]) -> Tensor:
     """Return the log-probability of one token after each hidden state [R, d_model]: [R]."""
     weight, bias = model.generator.weight, model.generator.bias
     own = (hidden * weight[tokens]).sum(1) + (0 if bias is None else bias[tokens])
@@ -154,4 +159,5 @@ def _log_probs(
         part = slice(first, first + _PIECES)
         logits = nn.functional.linear(hidden, weight[part], None if bias is None else bias[part])
         sums.append(logits.masked_fill_(never[part], -math.inf).logsumexp(1))
-    return own - torch.stack(sums).logsumexp(0)
+    result: Tensor = own - torch.stack(sums).logsumexp(0)
+    return result

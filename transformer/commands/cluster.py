@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -35,12 +35,14 @@ def spread(
     if address is None:
         yield from map(make, parts)
         return
-    from distributed import Client, KilledWorker
+    import distributed
 
     from transformer.errors import InputError
 
+    dask: Any = distributed
+
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        client: Any = dask.Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(f"--dask {address}: no scheduler answers ({error})") from None
     with client:
@@ -49,7 +51,7 @@ def spread(
         while waiting:
             try:
                 result: Result = waiting[0].result()
-            except KilledWorker as error:
+            except dask.KilledWorker as error:
                 raise InputError(f"--dask {address}: {error}") from None
             waiting.popleft()
             ahead = max(8, 3 * sum(client.nthreads().values()))

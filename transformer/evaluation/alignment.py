@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.attribution.cells import Place, measured
 from transformer.attribution.edges import MEASURES as EDGE_MEASURES
 from transformer.attribution.edges import Measure as EdgeMeasure
 from transformer.attribution.edges import edges, row_shares
-from transformer.attribution.effects import effects
 from transformer.errors import InputError
+from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
 from transformer.measures.words import (
     Gold,
@@ -88,6 +89,16 @@ def read_gold(data: Path, src: str) -> Aligned:
     return Aligned(tuple(zip(*sides, strict=True)), gold)
 
 
+def letters(texts: Sequence[str]) -> Aligned:
+    """Return strings, their reversals and the links of their letters, which are tokens.
+
+    The first token of a text, `▁`, has no link.
+    """
+    gold = [frozenset((len(text) - at, at + 1) for at in range(len(text))) for text in texts]
+    pairs = tuple((text, text[::-1]) for text in texts)
+    return Aligned(pairs, tuple(Gold(places, places) for places in gold), "tokens", partial=True)
+
+
 def head_errors(
     model: Translator | StackModel,
     aligned: Aligned,
@@ -133,13 +144,17 @@ def measured_maps(
     for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
+    cell = tuple(-1 if index is None else index for index in (layer, head))
+    if not trace.cross.size:
+        chosen = widen(source_block(trace).weights)[cell]
+    else:
+        place: Place = ("cross", layer, head)
+        cells = measured(model, trace, measure, places=[place], progress=progress).cells
+        assert cells is not None
+        chosen = cells.wide["cross"][cell]
     if measure == "effect":
-        lost = -effects(model.model, trace, "cross", layer, head, progress=progress)
-        return row_shares(np.where(lost > _ROUNDING, lost, 0))
-    maps = row_shares(all_maps(model, trace, measure))  # [L, H + 1, T, S]
-    chosen = maps[:, -1 if head is None else head]
-    whole: Floats = chosen.mean(0) if layer is None else chosen[layer]
-    return whole
+        chosen = np.where(chosen < -_ROUNDING, -chosen, 0)
+    return row_shares(chosen)
 
 
 def check_measure(model: Any, trace: Trace, measure: Measure) -> None:

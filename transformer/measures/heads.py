@@ -198,18 +198,15 @@ def largest_weights(maps: Floats, row: int | None = None) -> Floats:
     return largest.mean(-1) if row is None else largest[..., row]
 
 
+def ranks(values: Floats) -> Floats:
+    """Return the rank of every value from 1, smallest first; ties share their mean rank."""
+    _, place, counts = np.unique(values.ravel(), return_inverse=True, return_counts=True)
+    mean: Floats = (counts.cumsum() - (counts - 1) / 2).astype(np.float32)[place.ravel()]
+    return mean
+
+
 def rank_correlation(one: Floats, other: Floats) -> float:
-    """Return Spearman's rank correlation of arrays of equal size, or NaN if one is constant.
-
-    Ties share their mean rank.
-    """
-
-    def ranks(values: Floats) -> Floats:
-        _, place, counts = np.unique(values.ravel(), return_inverse=True, return_counts=True)
-        ends = counts.cumsum()
-        mean: Floats = (ends - (counts - 1) / 2).astype(np.float32)[place.ravel()]
-        return mean
-
+    """Return Spearman's rank correlation of arrays of equal size, or NaN if one is constant."""
     a, b = (place - place.mean() for place in (ranks(one), ranks(other)))
     scale = math.sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / scale if scale else math.nan

@@ -1,7 +1,8 @@
 """Word links as text: Pharaoh lines such as `0-0 1-2`, and sentence pairs with their links."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from transformer.errors import InputError
 from transformer.measures.words import Gold, Link
@@ -12,6 +13,14 @@ _LINK = re.compile(r"([0-9]{1,6})([-p?])([0-9]{1,6})")
 
 #: Limits of a visitor's file: sentence pairs, and characters in all.
 MOST_PAIRS, MOST_CHARACTERS = 500, 400_000
+
+
+class Linked(NamedTuple):
+    """A sentence, its translation, and their links."""
+
+    source: str
+    target: str
+    gold: Gold
 
 
 def read_links(line: str, first: int = 0) -> Gold:
@@ -50,7 +59,7 @@ def written(links: Collection[Link]) -> str:
     return " ".join(f"{s}-{t}" for s, t in sorted(links, key=lambda link: (link[1], link[0])))
 
 
-def read_linked(text: str, first: int = 0) -> Iterator[tuple[str, str, Gold]]:
+def read_linked(text: str, first: int = 0) -> Iterator[Linked]:
     """Yield sentence pairs with links from lines of `source ||| target ||| 0-0 1-2`.
 
     Tabs may stand for the bars. Blank lines are left out.
@@ -75,7 +84,7 @@ def read_linked(text: str, first: int = 0) -> Iterator[tuple[str, str, Gold]]:
             raise InputError(f"line {number}: {error}") from None
         if (count := count + 1) > MOST_PAIRS:
             raise InputError(f"line {number}: more than {MOST_PAIRS} sentence pairs")
-        yield " ".join(columns[0].split()), " ".join(columns[1].split()), gold
+        yield Linked(" ".join(columns[0].split()), " ".join(columns[1].split()), gold)
     if not count:
         raise InputError("no sentence pairs; expected source ||| target ||| links such as 0-0 1-2")
 
@@ -88,8 +97,3 @@ def check_links(gold: Gold, n_sources: int, n_targets: int) -> None:
                 f"a link joins word {source + 1} to word {target + 1}, but the sentences have "
                 f"{n_sources} and {n_targets} words"
             )
-
-
-def pharaoh(lines: Sequence[Collection[Link]]) -> str:
-    """Return the links of many sentence pairs as a Pharaoh file."""
-    return "".join(f"{written(links)}\n" for links in lines)

@@ -7,30 +7,36 @@ decoder parts to a choice, and `changes_without` measures the choice without a p
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.edits.language import Edit
-from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Chain, HeadGates, Hook, Record, Replace, Site
+from transformer.edits.model import Skipped
+from transformer.hooks import BLOCKS, Hook, Record, Replace, Site
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.search.scoring import normalised
 from transformer.trace.building import to_array
 from transformer.trace.inspection import check_place
-from transformer.trace.records import Lens, LogitShares, Trace
-from transformer.types import AttentionKind, Floats
+from transformer.trace.parts import Part, parts_before, read, without
+from transformer.trace.records import Lens, Trace
 
 
-class Part(NamedTuple):
-    """A decoder part that adds to the logits at one step; layer and head are 0-based."""
+@dataclass(frozen=True, eq=False)
+class LogitShares:
+    """Shares of the decoder's parts in the difference of two tokens' logits at one step.
 
-    kind: Literal["decoder_self", "cross", "feed_forward", "embedding", "position", "bias"]
-    layer: int | None = None  # layer of the head or network
-    head: int | None = None
+    With the scales of all LayerNorms fixed, the rest of the decoder is linear in the outputs of
+    heads and networks, and all shares add up to the difference.
+    """
+
+    step: int  # 0-based
+    ids: tuple[int, int]  # the second token's logit is subtracted
+    difference: float
+    parts: list[tuple[Part, float]]  # largest magnitude first; "bias" are all but the networks'
 
 
 def lens(
@@ -46,7 +52,7 @@ def lens(
     last = config.n_decoder_layers - 1
     sites = [Site("decoder", None, "embedding", "hidden")]
     sites += [Site("decoder", n, "feed_forward", "hidden") for n in range(last + 1)]
-    record = _decoded(model, trace, Record(sites), hooks)
+    record = read(model, trace, Record(sites), hooks)
     rows = []
     with torch.inference_mode():
         ids = torch.tensor(trace.predicted_ids, device=model.generator.weight.device)[:, None]
@@ -78,79 +84,25 @@ def logit_shares(
 
     Raises: `ValueError` for a step or token out of range.
     """
-    config = model.config
     check_place("step", step, len(trace.tgt_ids))
     for token in (one, other):
-        check_place("token", int(token), config.target_vocab_size)
-    record = Record(lambda site: site.name in ("heads", "output", "hidden"))
-    _decoded(model, trace, record, hooks)
-
-    def value(site: Site) -> Tensor:
-        return record[site][0][..., step, :].double()
-
-    n_layers, shape = config.n_decoder_layers, config.head_shapes["cross"]
-    heads: dict[AttentionKind, Floats] = {
-        kind: np.zeros(shape, np.float32) for kind in ("decoder_self", "cross")
-    }
-    networks = np.zeros(n_layers, np.float32)
+        check_place("token", int(token), model.config.target_vocab_size)
+    record = read(
+        model, trace, Record(lambda site: site.name in ("heads", "output", "hidden")), hooks
+    )
+    final, generator = Site("decoder", None, "final", "hidden"), model.generator
     with torch.inference_mode():
-        read = model.generator.weight[one].double() - model.generator.weight[other].double()
-        bias = 0.0
-        if model.generator.bias is not None:
-            bias = float(model.generator.bias[one].double() - model.generator.bias[other].double())
-        entering = Site("decoder", None, "embedding", "hidden")
-        places = [(n, block) for n in range(n_layers) for block in BLOCKS["decoder"]]
-        behind = [Site("decoder", n, block, "hidden") for n, block in places]
-        norm = model.decoder_norm
-        if isinstance(norm, nn.LayerNorm):
-            read, share = _through(norm, value(behind[-1]), read)
-            bias += share
-        stack = list(zip(places, [entering, *behind], strict=False))
-        for (layer, block), before in reversed(stack):
-            around: Residual = getattr(model.decoder[layer], f"around_{block}")
-            if isinstance(around, Skipped):
-                continue
-            added = value(Site("decoder", layer, block, "output"))
-            alone = isinstance(around, WithoutResidual)
-            if not around.pre:
-                read, share = _through(around.norm, added + (0 if alone else value(before)), read)
-                bias += share
-            if block == "feed_forward":
-                networks[layer] = float(read @ added)
-            else:
-                kind: AttentionKind = "cross" if block == "cross" else "decoder_self"
-                w_o = model.attention_block(kind, layer).w_o
-                out = value(Site("decoder", layer, block, "heads")).flatten()  # [H d_v]
-                parts = (read @ w_o.weight.double()) * out
-                heads[kind][layer] = to_array(parts.view(shape[1], -1).sum(-1))
-                bias += 0.0 if w_o.bias is None else float(read @ w_o.bias.double())
-            if alone:
-                read = torch.zeros_like(read)
-        token_in = torch.tensor([[trace.tgt_ids[step]]], device=read.device)
-        content = model.content(token_in, model.tgt_embedding)[0, 0].double()
-        embedding = float(read @ content)
-        position = float(read @ (value(entering) - content))
-        logits = model.logits(record[Site("decoder", None, "final", "hidden")][0, step]).double()
-    return LogitShares(
-        step, (one, other), float(logits[one] - logits[other]), heads, networks, embedding,
-        position, bias,
-    )  # fmt: skip
-
-
-def parts_of(shares: LogitShares) -> list[tuple[Part, float]]:
-    """Return all parts with their shares, largest magnitude first."""
-    parts = [
-        (Part(kind, layer, head), float(share))
-        for kind, table in shares.heads.items()
-        if kind != "encoder_self"
-        for (layer, head), share in np.ndenumerate(table)
-    ]
-    parts += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
-    parts += [
-        (Part("embedding"), shares.embedding), (Part("position"), shares.position),
-        (Part("bias"), shares.bias),
-    ]  # fmt: skip
-    return sorted(parts, key=lambda part: -abs(part[1]))
+        reads = generator.weight[one].double() - generator.weight[other].double()
+        parts = {
+            part: float(reads @ vector)
+            for part, vector in parts_before(model, trace, record, final, step).items()
+        }
+        if generator.bias is not None:
+            bias = generator.bias[one].double() - generator.bias[other].double()
+            parts[Part("decoder", "bias")] += float(bias)
+        logits = model.logits(record[final][0, step]).double()
+    largest = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return LogitShares(step, (one, other), float(logits[one] - logits[other]), largest)
 
 
 def changes_without(
@@ -166,11 +118,11 @@ def changes_without(
     final, bias = Site("decoder", None, "final", "hidden"), model.generator.bias
 
     def difference(part: Part | None) -> float:
-        without = None if part is None else _without(model, trace, shares.step, part)
-        hidden = _decoded(model, trace, Record([final]), without)[final][0, shares.step]
+        taken = None if part is None else _without(model, trace, shares.step, part)
+        hidden = read(model, trace, Record([final]), taken)[final][0, shares.step]
         with torch.inference_mode():
             logits = model.logits(hidden).double()
-            if part is not None and part.kind == "bias" and bias is not None:
+            if part is not None and part.name == "bias" and bias is not None:
                 logits -= bias.double()
         return float(logits[one] - logits[other])
 
@@ -180,22 +132,9 @@ def changes_without(
 
 def _without(model: Transformer, trace: Trace, step: int, part: Part) -> Hook:
     """Return the hook that removes a part, except for the output projection's bias."""
-    kind, layer, head = part
-    if kind in ("decoder_self", "cross") and layer is not None and head is not None:
-        return HeadGates.of(model.config, {(kind, layer, head): 0.0})
-    if kind == "feed_forward":
-        return Replace({Site("decoder", layer, kind, "output"): torch.zeros_like})
-    if kind == "bias":
+    if part.name == "bias":
         return Replace({site: bias.neg().add for site, bias in _biases(model).items()})
-
-    def rest(entering: Tensor) -> Tensor:
-        token = torch.tensor([trace.tgt_ids[step]], device=entering.device)
-        content, entering = model.content(token, model.tgt_embedding)[0], entering.clone()
-        here = entering[:, step] - content if kind == "embedding" else content
-        entering[:, step] = here
-        return entering
-
-    return Replace({Site("decoder", None, "embedding", "hidden"): rest})
+    return without(model, trace, part, step)
 
 
 def _biases(model: Transformer) -> dict[Site, Tensor]:
@@ -212,18 +151,3 @@ def _biases(model: Transformer) -> dict[Site, Tensor]:
                 w_o = getattr(layer, f"{block}_attention").w_o
                 biases[Site("decoder", n, block, "output")] = w_o.bias
     return {site: bias for site, bias in biases.items() if bias is not None}
-
-
-def _through(norm: nn.LayerNorm, x: Tensor, read: Tensor) -> tuple[Tensor, float]:
-    """Return v and the share of the bias with v . x + share = read . norm(x), for a fixed scale."""
-    scale = (x.var(correction=0) + norm.eps).sqrt()
-    moved = read * norm.weight.double() / scale
-    return moved - moved.mean(), float(read @ norm.bias.double())
-
-
-def _decoded(model: Transformer, trace: Trace, record: Record, hooks: Hook | None) -> Record:
-    device, every = model.generator.weight.device, Chain(hooks, record)
-    with torch.inference_mode():
-        encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=hooks)
-        model.decode(torch.tensor([trace.tgt_ids], device=device), encoded, hooks=every)
-    return record

@@ -104,6 +104,12 @@ class Cells:
     #: largest difference of a number in a block's output from the sum of its parts
     gap: float = 0.0
 
+    def at(self, kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Floats:
+        """Return the map of a head, or of all layers or heads together, [n, m]."""
+        places = (-1 if place is None else place for place in (layer, head))
+        shown: Floats = self.wide[kind][tuple(places)]
+        return shown
+
     @property
     def signed(self) -> bool:
         """True for changes of a log-probability, in nats; other rows are shares."""
@@ -308,31 +314,6 @@ class Lens:
     top_log_probs: Floats  # [1 + Ld, T], in nats
     ranks: Ints  # [1 + Ld, T], rank of the model's prediction, from 1
     log_probs: Floats  # [1 + Ld, T], its log-probability
-
-
-@dataclass(frozen=True, eq=False)
-class LogitShares:
-    """Shares of the decoder's parts in the difference of two tokens' logits at one step.
-
-    With the scales of all LayerNorms fixed, the rest of the decoder is linear in the outputs of
-    heads and networks, and all shares add up to the difference.
-    """
-
-    step: int  # 0-based
-    ids: tuple[int, int]  # the second token's logit is subtracted
-    difference: float
-    heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
-    feed_forward: Floats  # [Ld], including biases
-    embedding: float  # input token
-    position: float  # position vector
-    bias: float  # all other biases, including LayerNorm's
-
-    @property
-    def total(self) -> float:
-        """The sum of all shares."""
-        arrays = (*self.heads.values(), self.feed_forward)
-        parts = sum(float(shares.sum(dtype=np.float64)) for shares in arrays)
-        return parts + self.embedding + self.position + self.bias
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ from ui.attention.maps import (
     kinds_of,
     maps_of,
     sheet_of,
-    special_keys,
     tab_of,
     to_pieces,
     values_of,
@@ -191,10 +190,7 @@ def read_choice(
         mass=stored.mass,
         pin=pin,
         queries=tuple(at for at in stored.queries or () if at < n),
-        # By default, sum the weight that heads leave on special tokens.
-        keys=special_keys(trace, kind)
-        if stored.keys is None
-        else tuple(at for at in stored.keys if at < m),
+        keys=tuple(at for at in stored.keys or () if at < m),
     )
 
 

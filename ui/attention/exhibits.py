@@ -43,7 +43,11 @@ MOST_FOLLOWING = 1_000_000
 
 def stem(choice: AttentionChoice, maps: Maps) -> str:
     """Return the file name stem: kind and maps."""
-    names = {"grid": "all heads", "heads": _lines_name(choice), "matrix": name_of_map(choice)}
+    names = {
+        "grid": "all heads",
+        "heads": _lines_name(choice),
+        "matrix": name_of_map(choice, maps.cells),
+    }
     words = ["words"] if choice.units == "words" else []
     measure = [maps.cells.measure] if maps.cells else []
     return file_stem(maps.kind_text.name, names[choice.display], *measure, *words)
@@ -141,7 +145,7 @@ def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
         return _grid(trace, choice, maps)
     made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps)
     heads = "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in choice.heads)
-    name = name_of_map(choice)
+    name = name_of_map(choice, maps.cells)
     where = heads if choice.display == "heads" else f"{name[:1].lower()}{name[1:]}"
     return replace(made, facts=facts_of(trace, where))
 

@@ -17,6 +17,7 @@ from figures.labels import (
     READS_PREDICTS,
     cell_name,
     cell_noun,
+    combination,
     name_of_kind,
     one_stack,
     query_labels,
@@ -202,6 +203,7 @@ def sheet_of(maps: Maps, choice: AttentionChoice) -> Sheet:
     return grid_sheet(
         maps.weights, maps.queries, maps.keys, how=choice.how, noun=cell_noun(maps.cells),
         wide=maps.wide if choice.how == "mean" else None,
+        named=combination(maps.cells, choice.how),
         label=f"{maps.kind_text.name}, all layers and heads",
         dimmed_keys=dimmed_columns(maps, choice),
     )  # fmt: skip
@@ -232,20 +234,20 @@ def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
         weights = maps.wide[layer, head]
     ends = EFFECT_ENDS if maps.cells is not None and maps.cells.signed else None
     return Map(
-        weights, maps.queries, maps.keys, name_of_map(choice), maps.kind_text.queries,
+        weights, maps.queries, maps.keys, name_of_map(choice, maps.cells), maps.kind_text.queries,
         maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal, ends,
-        cell_noun(maps.cells),
+        noun=cell_noun(maps.cells),
     )  # fmt: skip
 
 
-def name_of_map(choice: AttentionChoice) -> str:
-    """Return the name of the map under the lens."""
+def name_of_map(choice: AttentionChoice, cells: Cells | None = None) -> str:
+    """Return the name of the map under the lens, of weights or a measure."""
     if choice.chosen:
         over = "Mean" if choice.how == "mean" else "Maximum"
         named = ", ".join(f"{layer + 1}.{head + 1}" for layer, head in choice.heads[:8])
         more = f" and {len(choice.heads) - 8} more" if len(choice.heads) > 8 else ""
         return f"{over} of heads {named}{more}" if len(choice.heads) > 1 else f"Head {named}"
-    return cell_name(choice.cell, choice.how).capitalize()
+    return cell_name(choice.cell, combination(cells, choice.how)).capitalize()
 
 
 #: Pattern names, which follow "Heads that look at".

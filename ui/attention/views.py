@@ -13,6 +13,7 @@ from figures.labels import code, plain_token
 from transformer.measures.heads import Head, combine_chosen, mass_by_head
 from transformer.trace.records import Trace
 from transformer.types import Floats
+from ui.attention.against import draw_beside, other_map, ringed, say_measure
 from ui.attention.choice import (
     AttentionSettings,
     ask_pair,
@@ -25,7 +26,6 @@ from ui.attention.choice import (
     heads_do,
     largest,
     mark_heads,
-    places_of,
     wanted_cell,
     wanted_marks,
 )
@@ -54,10 +54,9 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, cells_control, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
-from ui.frame.cells import about_cells, measured_view
+from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
-from ui.frame.sinks import draw_sinks
 from ui.work.desk import drawn, get_trace, get_tracer
 
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
@@ -116,7 +115,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown.lens(height, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
-        _say_measure(view, choice)
+        say_measure(view, choice)
         offer_cut(view, choice, maps)
         enlarged = replace(choice, display="matrix", queries=(), keys=())
         offer(view, enlarged, maps, "enlarged", "Download this map")
@@ -219,20 +218,20 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown = shown_map(maps, choice)
+    shown, other, sentences = ringed(shown_map(maps, choice), other_map(view, choice))
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
-    matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
+    matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
         selected = (
             to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
         )  # fmt: skip
         draw_map(
-            shown, "matrix", max_height=900 if wide else 470, selected=selected,
+            shown, "matrix", max_height=900 if wide else 520, selected=selected,
             on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
-        _say_measure(view, choice)
+        say_measure(view, choice)
         offer_cut(view, choice, maps)
     with sums.container():
         draw_kinds(get_trace(view))
@@ -245,8 +244,9 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         if choice.chosen:
             st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        several = measured_view(view)
-        _draw_sums(choice, get_maps(several, get_trace(several), choice))
+        if not draw_beside(other, sentences):
+            several = measured_view(view)
+            _draw_sums(choice, get_maps(several, get_trace(several), choice))
 
 
 def draw_combine() -> None:
@@ -289,12 +289,25 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw every head's weight on the selected tokens, with its definition."""
-    st.markdown("**Sum over chosen tokens**")
-    st.caption(
-        "For each head, the sum of its weights on the chosen keys, averaged over the chosen "
-        "queries (over all queries if you choose none). 1 means that the head looks nowhere else."
-    )
+    """Draw every head's weight on the selected tokens, summed over keys, mean over queries."""
+    if choice.keys:
+        values = selected_mass(maps, choice)
+        layer, head = divmod(int(values.argmax()), values.shape[1])
+        rows = to_units(choice.queries, maps.query_groups)
+        columns = to_units(choice.keys, maps.key_groups)
+        reader, read = (
+            code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
+            for labels, places in ((maps.queries, rows), (maps.keys, columns))
+        )
+        alt = (
+            f"Layer {layer + 1}, head {head + 1} reads it most: {values.max():.0%} of its "
+            f"attention; the mean is {values.mean():.2f}."
+        )
+        st.markdown(f"**How much does each head read {read} at {reader}?**")
+        draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
+        st.caption(alt)
+    else:
+        st.caption("Choose keys here, or their labels in the matrix.")
     for side, labels, positions, groups in (
         ("Keys", maps.keys, choice.keys, maps.key_groups),
         ("Queries", maps.queries, choice.queries, maps.query_groups),
@@ -307,18 +320,6 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             placeholder="All queries" if side == "Queries" else "Choose keys",
             help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
-    if not choice.keys:
-        st.caption("No keys chosen yet: choose some here, or their labels in the matrix.")
-        return
-    values = selected_mass(maps, choice)
-    strongest = divmod(int(values.argmax()), values.shape[1])
-    alt = (
-        f"Table of {values.shape[0]} layers and {values.shape[1]} heads. The largest is "
-        f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
-        f"the mean is {values.mean():.2f}."
-    )
-    draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
-    st.caption(alt.partition(". ")[2])
 
 
 def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
@@ -355,16 +356,6 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-
-
-def _say_measure(view: View, choice: AttentionChoice) -> None:
-    """Say below a map what its cells show, and which keys get its attention."""
-    weights, places = replace(view, cells=()), places_of(choice)
-    trace = get_trace(weights)
-    if text := about_cells(weights, trace, places):
-        st.caption(text)
-    if places:
-        draw_sinks(weights, trace, places[0])
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

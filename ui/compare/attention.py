@@ -45,7 +45,7 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
-from ui.frame.cells import measured_side
+from ui.frame.cells import about_cells, measured_side
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -168,6 +168,9 @@ def _draw(pair: Pair) -> Download | None:
     if both is None:
         return None
     _DRAW[display](both)
+    choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
+    if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
+        st.caption(text)
     return _download(both, display)
 
 
@@ -249,8 +252,8 @@ def _difference_words(both: Both, difference: Map) -> list[str]:
     lines = [
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"The largest difference is at query {row + 1} "
-        f"{code(plain_token(difference.query_tokens[row]))}: {apart[row]:.3f} bits.",
+        f"They differ most in row {row + 1}, {code(plain_token(difference.query_tokens[row]))}: "
+        f"{apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(

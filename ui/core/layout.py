@@ -122,7 +122,7 @@ def draw_map(
         on_pair: called when the lens reports a cell, see `Map.lens`.
         layout: Plotly layout of the chart.
     """
-    if max(attention.weights.shape) <= MOST_TOKENS:
+    if attention.signed or max(attention.weights.shape) <= MOST_TOKENS:
         events: dict[str, Any] = {} if on_pair is None else {"on_pair_change": on_pair}
         lens = attention.lens(max_height, selected, asks=on_pair is not None)
         show(lens, key=key, on_choose=on_choose, **events)

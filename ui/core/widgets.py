@@ -29,6 +29,8 @@ class CellChoice(Choice):
 
     cell: Param[str] = Param("cell", url_state.one_of(CELL_MEASURES), "weight")
     words_only: Param[bool] = url_state.switch("words_only")
+    #: a second measure beside the matrix
+    against: Param[str] = Param("against", url_state.one_of(("none", *CELL_MEASURES)), "none")
     check: Param[bool] = url_state.switch("check")  # whether measures are compared with the effect
 
 

@@ -1,14 +1,22 @@
 """The measure that every map on screen holds, as `ui.core.widgets.cells_control` chooses it."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from figures.labels import decimal
-from transformer.attribution.cells import Place, measured, why_no_effect, why_weight_only
+from transformer.attribution.cells import (
+    Place,
+    measured,
+    why_no_effect,
+    why_too_long,
+    why_weight_only,
+)
 from transformer.measures.heads import rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
@@ -19,18 +27,25 @@ from ui.core.widgets import CellChoice, cell_measure, weights_alone
 from ui.work.desk import computed, get_trace, get_tracer
 from ui.work.results import Computation
 
+#: Rows of `benchmarks/measures.py predict` by checkpoint.
+_STORED: dict[str, list[dict[str, Any]]] = json.loads(
+    Path(__file__).with_name("measures.json").read_text("utf-8")
+)
+
 _TOGETHER = (
     " For all heads of a layer, what they take from a key is added first: it is not the mean of "
     "the heads."
 )
 
 
-def _refused(view: View, trace: Trace, places: Sequence[Place]) -> str | None:
-    """Return why the chosen measure is not on screen, or None."""
-    if cell_measure() == "weight":
+def why_not_measure(view: View, places: Sequence[Place], name: str = "") -> str | None:
+    """Return why a measure, by default the chosen one, is not on screen, or None."""
+    name = name or cell_measure()
+    if name == "weight":
         return None
-    reason = why_weight_only(get_tracer(view))
-    if reason is None and cell_measure() == "effect":
+    trace = get_trace(view)
+    reason = why_weight_only(get_tracer(view)) or why_too_long(trace)
+    if reason is None and name == "effect":
         if not places:
             return "An effect is measured for one map at a time; here, maps show weights."
         reasons = (why_no_effect(kind, *trace.attention(kind).shape[2:]) for kind, *_ in places)
@@ -38,18 +53,18 @@ def _refused(view: View, trace: Trace, places: Sequence[Place]) -> str | None:
     return reason
 
 
-def measured_view(view: View, places: Sequence[Place] = ()) -> View:
-    """Return the view whose trace's maps hold the chosen measure.
+def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> View:
+    """Return the view whose trace's maps hold a measure, by default the chosen one.
 
     Args: places: the maps on screen, for the effect; () if there are several.
     """
-    return view if weights_alone() and not view.cells else _measured(view, places)
+    return view if weights_alone() and not view.cells else _measured(view, places, name)
 
 
-def _measured(view: View, places: Sequence[Place]) -> View:
+def _measured(view: View, places: Sequence[Place], name: str) -> View:
     view = replace(view, cells=())
-    name, only = cell_measure(), url_state.get(CellChoice.words_only)
-    if name != "weight" and _refused(view, get_trace(view), places):
+    name, only = name or cell_measure(), url_state.get(CellChoice.words_only)
+    if name != "weight" and why_not_measure(view, places, name):
         name = "weight"
     if name == "weight" and not only:
         return view
@@ -64,16 +79,16 @@ def measured_side(side: Side, places: Sequence[Place] = ()) -> Side:
     return side if view is side.view else replace(side, view=view, trace=get_trace(view))
 
 
-def about_cells(view: View, trace: Trace, places: Sequence[Place]) -> str:
+def about_cells(view: View, places: Sequence[Place]) -> str:
     """Return sentences on what the cells of the map on screen show, with their checks.
 
     Args: places: the map on screen, first; () if several maps of a kind are.
     """
-    return "" if weights_alone() else _about(view, trace, places)
+    return "" if weights_alone() else _about(replace(view, cells=()), places)
 
 
-def _about(view: View, trace: Trace, places: Sequence[Place]) -> str:
-    if (reason := _refused(view, trace, places)) is not None:
+def _about(view: View, places: Sequence[Place]) -> str:
+    if (reason := why_not_measure(view, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
@@ -110,22 +125,40 @@ def _told(view: View, place: Place) -> str:
         return "Check: every edge of this map has the same effect, so there is no order to tell."
     return (
         f"Check: of the order of effects in this map, the measures tell (rank correlation) {words}."
+        + _of_sentences(view, *place)
     )
+
+
+def _of_sentences(view: View, kind: str, layer: int | None, head: int | None) -> str:
+    """Return the same over many sentences, if the benchmark has measured this model."""
+    where = "all" if layer is None else str(layer + 1)
+    rows = [
+        row for row in _STORED.get(view.checkpoint, ())
+        if (row["kind"], row["layer"]) == (kind, where) and not view.entry.ref.edits
+    ]  # fmt: skip
+    words = ", ".join(
+        f"{CELL_TEXTS[row['measure']]['label'].lower()} {row['correlation']:.2f} "
+        f"({row['low']:.2f} to {row['high']:.2f})" for row in rows
+    )  # fmt: skip
+    if not rows:
+        return ""
+    cut = "all layers" if layer is None else f"layer {where}"
+    count = f"{rows[0]['sentences']:.0f}"
+    return f" Over {count} typed sentences, with the edge cut in all heads of {cut}: {words}."
 
 
 def agreements(place: Place) -> Computation[dict[CellMeasure, float]]:
     """Return the computation of each measure's rank correlation with the size of the effect."""
-    kind, *at = place
 
     def make(model: Any, trace: Trace) -> dict[CellMeasure, float]:
         def shown(name: CellMeasure) -> Any:
             cells = measured(model, trace, name, places=(place,)).cells
             assert cells is not None
-            return cells.wide[kind][tuple(-1 if index is None else index for index in at)]
+            return cells.at(*place)
 
         sizes = np.abs(shown("effect"))
         seen = np.ones(sizes.shape, bool)
-        if kind == "decoder_self":
+        if place[0] == "decoder_self":
             seen = np.tril(seen)
             seen[0] = False  # the first token sees only itself
         names = CELL_MEASURES[:-1]

@@ -224,10 +224,10 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     """Draw a button that takes a head out, or brings it back."""
     if view.kind != "checkpoint":
         return
-    heads, name = head_of(trace, kind, layer, head), f"head {layer + 1}.{head + 1}"
+    heads = head_of(trace, kind, layer, head)
     out = bool(view.entry.ref.edits) and off_now(kind, heads)
     about = f"Translate {'with' if out else 'without'} this head, on every page."
-    if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
+    if _button("Take it out", "Bring it back", "edit_switch", about, out=out):
         switch(kind, heads)
         if not url_state.stored(LAYER):  # keep this head on screen
             url_state.put_head(kind, layer, head)

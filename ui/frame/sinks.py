@@ -8,12 +8,10 @@ import streamlit as st
 
 from figures.labels import code, plain_token
 from figures.palette import CHROME, categorical
-from transformer.attribution.cells import Place, why_weight_only
-from transformer.attribution.edges import edges, row_shares
+from transformer.attribution.cells import Place, measured, why_weight_only
 from transformer.measures.heads import combine
 from transformer.measures.sinks import KEY_CLASSES, KeyClass, key_classes, mass_by_class
 from transformer.trace.records import Trace
-from transformer.types import Floats
 from ui.core.layout import current_theme
 from ui.core.view import View
 from ui.work.desk import computed
@@ -24,12 +22,12 @@ _SHORT = 0.75
 
 
 class Sinks(NamedTuple):
-    """Where the rows of one map go."""
+    """Shares of one map by class of key, and the key outside of words with most weight."""
 
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
-    key: int | None  # the key outside of words with most weight, if there is one
+    key: int  # meaningless without such a key
     weight: float  # its share of the weight
-    length: float | None  # of its value vector through W_O, by the words' mean; None for many heads
+    length: float | None  # of its value through W_O by the words' mean, if it is known
 
 
 def sinks_of(place: Place) -> Computation[Sinks]:
@@ -37,25 +35,21 @@ def sinks_of(place: Place) -> Computation[Sinks]:
     kind, layer, head = place
 
     def make(model: Any, trace: Trace) -> Sinks:
-        tokens = trace.axis_tokens(kind)[1]
         special = trace.tgt_special if kind == "decoder_self" else trace.src_special
-        classes = key_classes(tokens, special)
+        classes = key_classes(trace.axis_tokens(kind)[1], special)
         words = np.array([name == "word" for name in classes])
         weight = combine(trace.attention(kind), "mean", layer, head)
         masses, length = {"weight": mass_by_class(weight, classes)}, None
-        on_key: Floats = weight.sum(0) / max(1, len(weight))
-        key = int(np.where(words, -1, on_key).argmax()) if not words.all() else None
+        key = int(np.where(words, -1, weight.sum(0)).argmax())
         if why_weight_only(model) is None:
-            of = edges(model.model, trace, "norm")
-            blocks = of.blocks[kind] if layer is None else of.blocks[kind][layer : layer + 1]
-            heads = of.heads[kind] if layer is None else of.heads[kind][layer : layer + 1]
-            norms = blocks if head is None else heads[:, head]
-            masses["norm"] = mass_by_class(row_shares(norms).mean(0), classes)
-            if key is not None and layer is not None and head is not None:
-                lengths = norms[0].sum(0) / np.maximum(weight.sum(0), 1e-12)
-                usual = float(lengths[words].mean()) if words.any() else 0.0
-                length = float(lengths[key]) / usual if usual else None
-        return Sinks(masses, key, 0.0 if key is None else float(on_key[key]), length)
+            cells = measured(model, trace, "norm").cells
+            assert cells is not None
+            norm = cells.at(kind, layer, head)
+            masses["norm"] = mass_by_class(norm, classes)
+            if None not in place and words.any():  # the last row sees every key
+                lengths = norm[-1] / np.maximum(weight[-1], np.float32(1e-30))
+                length = float(lengths[key] / lengths[words].mean())
+        return Sinks(masses, key, float(weight[:, key].mean()), length)
 
     return Computation("sinks", place, make)
 
@@ -67,7 +61,7 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     """
     sinks = computed(view, sinks_of(place))
     st.html("".join(_bar(name, masses) for name, masses in sinks.masses.items()))
-    if sinks.key is None:
+    if [*sinks.masses["weight"]] == ["word"]:
         return
     token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))
     text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight. "
@@ -91,7 +85,7 @@ def _bar(name: str, masses: dict[KeyClass, float]) -> str:
     parts = "".join(
         f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
         f"{colours[KEY_CLASSES.index(kind)]}; color: {chrome.surface}; overflow: hidden; "
-        f'white-space: nowrap; text-align: center">'
+        f'text-align: center; height: 1.2rem">'
         f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
         for kind, mass in masses.items()
     )

@@ -1,17 +1,17 @@
 """Why a head looks at a key: the figure of a score's parts, and the parts in words."""
 
-from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Series, file_stem
 from figures.labels import KIND_NAMES, code, plain_token, query_labels, show_token, signed
-from transformer.attribution.reasons import Part, Reasons, Trial, reasons, trials
+from transformer.attribution.reasons import Reasons, Trial, reasons, trials
+from transformer.trace.parts import Part
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind
 from ui.components.lens import Map
 from ui.export.programs import facts_of
 from ui.head.exhibits import HeadChoice
@@ -113,19 +113,6 @@ def matrix_of(split: Reasons, names: Names) -> Map:
     )
 
 
-def bars_of(split: Reasons, names: Names, most: int) -> tuple[tuple[str, ...], Floats]:
-    """Return labels and shares of the largest pairs, and of the rest together."""
-    pairs = split.largest()
-    shares = np.array([share for *_, share in pairs], np.float32)
-    labels = [f"{names.short(query)} · {names.short(key)}" for query, key, _ in pairs[:most]]
-    values, rest = [*shares[:most]], shares[most:]
-    if rest.size:
-        labels, values = [*labels, f"the other {len(rest)}"], [*values, rest.sum()]
-    if split.relative:
-        labels, values = [*labels, "relative position"], [*values, split.relative]
-    return tuple(labels), np.array(values, np.float32)
-
-
 def why_this_head_looks(
     model: Translator, trace: Trace, kind: AttentionKind = "cross", layer: int = 0, head: int = 0,
     query: int = 0, *, key: int = 0,
@@ -135,7 +122,6 @@ def why_this_head_looks(
     split, tried = why_of(model, trace, place, key)
     names = Names(trace, place, key)
     matrix = matrix_of(split, names)
-    labels, values = bars_of(split, names, 20)
     token = plain_token(query_labels(trace, kind)[query])
     where = f"layer {layer + 1}, head {head + 1}"
     tests = tuple(names.place(trial.part) for trial in tried)
@@ -152,8 +138,6 @@ def why_this_head_looks(
         "sentence; and the change of the score when a part is taken out at all positions.",
         parts=(
             matrix.panel(),
-            Series("Largest shares of the score", labels, {"share": values}, "query · key",
-                   "share", "bar"),
             Series("Without a part", tests, without, "", "change of the score", "bar"),
         ),
         arrays={
@@ -169,6 +153,5 @@ def why_this_head_looks(
 
 def why_name(place: HeadChoice, key: int) -> str:
     """Return the figure's file stem."""
-    at = asdict(place)
-    numbers = (at["layer"] + 1, at["head"] + 1, at["query"] + 1, key + 1)
+    numbers = (place.layer + 1, place.head + 1, place.query + 1, key + 1)
     return file_stem("why", KIND_NAMES[place.kind], *numbers)

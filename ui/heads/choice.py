@@ -82,7 +82,7 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "The log-probability lost per token when only this head is removed."
+        "single removal", "Without this one head, a token is less probable by this percentage."
     ),
     "bleu": Measure(
         "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",

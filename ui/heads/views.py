@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.heads import Cell, against_rules, head_roles
-from figures.labels import KIND_NAMES, code, count, percent, plain, shorten, signed
+from figures.labels import code, count, percent, plain, shorten, signed
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
@@ -60,7 +60,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     def name(choice: Head) -> str:
         tag = opened.tags.get(choice)
         does = f": {tag.finding.role.title}" if tag and tag.finding.named else ""
-        return f"{KIND_NAMES[choice.kind].split()[0]} {choice.layer + 1}.{choice.head + 1}{does}"
+        return f"{choice.off.place[:1].upper()}{choice.off.place[1:]}{does}"
 
     st.selectbox(
         "Head", opened.study.heads, format_func=name, width=300, label_visibility="collapsed",
@@ -139,6 +139,8 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
         for (layer, head), value in np.ndenumerate(grid):
             amount = signed(float(value), texts.digits)
             about = f"{texts.name}: {amount} {texts.unit}"
+            if measure == "removal":  # what a loss in nats means
+                amount = f"{signed(100 * (1 - math.exp(-value)), 1)}%"
             cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
     return cells
 
@@ -166,7 +168,7 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     if role is None and (few := too_few(opened)):
         return few
     if measure:
-        return f"**How much the predictions need each head.** {MEASURES[measure].about}"
+        return f"**Which heads does the model need?** {MEASURES[measure].about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
         have = f"{n} of {heads} heads {'has' if n == 1 else 'have'} a role"

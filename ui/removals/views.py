@@ -178,7 +178,11 @@ def draw_together(view: View) -> None:
     *alone, both = computed(view.original, together(edits)).tolist()
     words, picture = st.columns([5, 4], gap="medium")
     words.markdown(in_sum(alone, both))
-    names = [str(edit) for edit in edits] if len(edits) <= MOST else []
+    names = (
+        [edit.place if edit.verb == "off" else edit.words for edit in edits]
+        if len(edits) <= MOST
+        else []
+    )
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
     chart = part_needs([*names, "in sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")

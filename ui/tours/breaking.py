@@ -17,32 +17,17 @@ from transformer.trace.removals import Head, with_edits
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from transformer.worker.job import UNKNOWN, report
-from ui.components.opening import Break, Runs, Trial
+from ui.components.opening import Break, Trial
 from ui.core.view import View
 from ui.removals.views import NEEDS, ranked
+from ui.tours.stops import OPENING_TOUR, Target
 from ui.work.desk import computed
 from ui.work.results import Computation
 
 #: Heads that a search removes in turn, the most needed first.
 CANDIDATES = 8
 
-LESSON = "Attention shows where a head looks, not what it is for."
-
-
-class Target(NamedTuple):
-    """A word of a translation, and the step that writes its first token."""
-
-    word: str
-    step: int
-
-
-class Broken(NamedTuple):
-    """A sentence, and the head without which a word of its translation is lost."""
-
-    trace: Trace
-    target: Target
-    head: Head
-    trial: Trial
+TRIAL, GUESS = OPENING_TOUR.stops[2:4]
 
 
 class Effect(NamedTuple):
@@ -96,16 +81,15 @@ def is_lost(word: str, before: str, after: str) -> bool:
     return left[word.casefold()] < count[word.casefold()]
 
 
-def marked(before: str, after: str) -> Runs:
-    """Return a text as runs, alternately plain and strong; its new words are strong."""
+def marked(before: str, after: str) -> str:
+    """Return a text with its new words between **."""
     words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
     old, new = ([re.sub(r"\W", "", word) for word in side] for side in (words, changed))
-    runs = [""]
-    for kind, _, _, start, end in SequenceMatcher(None, old, new, False).get_opcodes():
-        if end > start and (kind == "equal") != len(runs) % 2:
-            runs.append("")
-        runs[-1] += "".join(changed[start:end])
-    return runs
+    return "".join(
+        "".join(changed[start:end]) if kind == "equal" else f"**{''.join(changed[start:end])}**"
+        for kind, _, _, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
+        if end > start
+    )
 
 
 def break_of(
@@ -120,9 +104,12 @@ def break_of(
     shapes = {
         kind: maps.shape[:2] for kind in ATTENTION_KINDS if (maps := trace.attention(kind)).size
     }
+    guess = GUESS.said(word=target.word)
     return Break(
         word=target.word,
         step=target.step,
+        heading=guess.ask,
+        verdict=guess.because,
         kinds=[(kind, KIND_NAMES[kind], shape) for kind, shape in shapes.items()],
         lit=lit,
         trials=[_trial(trace, target, *item, lit) for item in effects.items()],
@@ -132,28 +119,24 @@ def break_of(
 def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head | None) -> Trial:
     before = float(trace.log_probs[target.step])
     chances = [percent(math.exp(min(0.0, value))) for value in (before, before + effect.change)]
-    taken = f"Taken out: {head.off.place}{', the head with the light' if head == lit else ''}. "
-    moves = "goes from {} to {}" if len({*chances}) > 1 else "stays at {}"
-    chance = f"The probability of “{target.word}” {moves.format(*chances)}."
     lost = is_lost(target.word, trace.text, effect.text)
-    if lost:
-        heading, verdict = _loss(trace.text, effect.text, target.word), taken + LESSON
-    elif effect.text == trace.text:
-        heading, verdict = "Nothing changed: the translation stays.", taken + chance
-    else:
-        heading = f"The translation changes, but “{target.word}” stays."
-        verdict = taken + chance
-    return Trial(head, heading, verdict, marked(trace.text, effect.text), lost)
+    new = _instead(trace.text, effect.text, target.word) if lost else ""
+    form = ("lost" if new else "gone") if lost else "" if effect.text == trace.text else "else"
+    said = TRIAL.said(
+        form, word=target.word, new=new,
+        place=head.off.place + ", the head with the light" * (head == lit),
+        moves=("goes from {} to {}" if len({*chances}) > 1 else "stays at {}").format(*chances),
+    )  # fmt: skip
+    return Trial(head, said.ask, said.because, marked(trace.text, effect.text), lost)
 
 
-def _loss(before: str, after: str, word: str) -> str:
-    """Return the loss of a word in words."""
+def _instead(before: str, after: str, word: str) -> str:
+    """Return the word that stands where another was, or ""."""
     old, new = (re.findall(r"\w+", text) for text in (before, after))
     for kind, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
         if kind == "replace" and end - start == last - first and word in old[start:end]:
-            other = new[first + old[start:end].index(word)]
-            return f"Without this head, “{word}” becomes “{other}”."
-    return f"Without this head, “{word}” is gone."
+            return str(new[first + old[start:end].index(word)])
+    return ""
 
 
 def head_in(place: Any, trace: Trace) -> Head | None:

@@ -40,6 +40,7 @@ from ui.tours import (  # noqa: F401 - facts
     study_facts,
     trace_facts,
     training_exhibits,
+    worth_facts,
 )
 from ui.tours.opening import find_broken
 from ui.tours.sheet import sheet
@@ -280,7 +281,7 @@ def scene_of(view: View) -> Scene:
         lambda: computed(view, NEEDS),
         lambda edits: computed(view, together(single_heads(parse_edits(edits), config))).tolist(),
         lambda edits: computed(view, without(edits)),
-        lambda: find_broken(view), lambda: _moments(view),
+        lambda: find_broken(view), partial(computed, view), lambda: _moments(view),
     )  # fmt: skip
 
 

@@ -78,8 +78,9 @@ def draw_scene(here: TourStop, view: View) -> None:
         st.markdown(stop.title)
         st.markdown(f":gray[{here.number} / {len(here.tour.stops)}]", width="content")
     picture, foot = (st.container(key=f"scene_{part}") for part in ("picture", "foot"))
+    foot = foot.empty().container()
     if fresh:  # nothing of the scene before stays while this one is computed
-        picture, foot = picture.empty(), foot.empty().container()
+        picture = picture.empty()
     try:
         asked = asked_in(here, view)
     except UnfitError as error:

@@ -7,7 +7,7 @@ cookie records it. opening.js hides the page behind it until the end.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ from transformer.trace.records import Trace
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
-from ui.components.opening import Break, Runs, Scene, Script, opening_component
+from ui.components.opening import Break, Scene, opening_component
 from ui.core import url_state
 from ui.core.examples import Act, Riddle
 from ui.core.languages import name_of
@@ -26,15 +26,17 @@ from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
 from ui.frame.steering import drop_steering
 from ui.tours.breaking import (
-    LESSON,
-    Broken,
-    Target,
+    GUESS,
+    TRIAL,
     break_of,
     decisive_head,
     effect_of,
     head_in,
 )
+from ui.tours.stops import OPENING_TOUR, Broken, Target
 from ui.work.desk import computed, get_trace
+
+(ASK, LIGHT), PAGES = OPENING_TOUR.stops[:2], OPENING_TOUR.stops[4:]
 
 #: In a link: 1 plays the opening; 0, or any other setting, skips it.
 OPENING: Param[str] = Param("opening", url_state.one_of(("0", "1")), "")
@@ -99,13 +101,12 @@ def draw_opening(view: View) -> bool:
         return False
     pairs = zip((None, *staged), staged, strict=False)
     scenes = [scene(riddle, before, one) for before, one in pairs]
-    words = script(riddle, staged, view.spoken)
+    guesses: tuple[int, ...] = ()
     if trials := st.session_state[_TRIALS]:
         breaks, guesses = _tried(view, riddle, staged, trials)
         scenes = [replace(one, breaks=tried) for one, tried in zip(scenes, breaks, strict=True)]
-        words = replace(words, guesses=guesses)
     show(
-        opening_component(words, scenes, covers=covers),
+        opening_component(script(riddle, staged, view.spoken, guesses), scenes, covers=covers),
         key="opening_play",
         on_take_change=partial(_take, staged),
         on_scene_change=partial(_follow, view, staged),
@@ -119,8 +120,8 @@ def offer_opening(view: View) -> None:
     """Draw the button that plays the opening."""
     if riddle_of(view) is not None:
         st.button(
-            "Play the opening", key="play_opening", type="tertiary", on_click=_put,
-            args=(_PLAYS, _ASKED), icon=":material/play_circle:",
+            ASK.title, key="play_opening", type="tertiary", on_click=_put,
+            args=(_PLAYS, _ASKED), icon=OPENING_TOUR.icon,
         )  # fmt: skip
 
 
@@ -180,31 +181,26 @@ def _leave(riddle: Riddle, staged: Sequence[Staged], breaks: Sequence[Break | No
     """Open a scene on the page that the visitor chose: where its head looks, or what it does."""
     st.session_state[_PLAYS] = ""
     match st.session_state["opening_play"].get("leave"):
-        case {"scene": int(at), "to": ("explore" | "removals" | "floor") as to} if (
-            0 <= at < len(staged)
-        ):
-            sentence, referent = staged[at].act.sentence, staged[at].referent
+        case {"scene": int(at), "to": str(to)} if 0 <= at < len(staged) and to:
+            ways = [stop for stop in PAGES if stop.page == to]
         case _:
             return
-    target, look, step = staged[at].target(riddle), staged[at].look, referent.step
-    page, link, hint = "translate", {"sentence": sentence}, LESSON
-    if to == "explore":
-        light = f"This is where one head looks from {code(riddle.pronoun)}"
-        hint = f"{light}. Next: try other heads, or find heads that do the same."
-        if look is not None:
-            link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
-            if look.kind == "encoder_self":  # the player shows the decoder's heads
-                word = referent.words[referent.pronoun][0]
-                page, link["pin"] = "attention", f"q{word + 1}"
-                link |= {"display": "heads", "units": "words"}
-    elif target is not None:
-        page, step = to, target.step
+    sentence, referent, look = staged[at].act.sentence, staged[at].referent, staged[at].look
+    target, link, step = staged[at].target(riddle), {"sentence": sentence}, referent.step
+    if to == "translate" and look is not None:
+        link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
+        if look.kind == "encoder_self":  # the player shows the decoder's heads
+            to, link["pin"] = "attention", f"q{referent.words[referent.pronoun][0] + 1}"
+            link |= {"display": "heads", "units": "words"}
+    elif to != "translate" and target is not None:
+        step = target.step
         trials = tried.trials if (tried := breaks[at]) else ()
-        for kind, layer, head in [trial.head for trial in trials if trial.hit]:
+        for kind, layer, head in (trial.head for trial in trials if trial.hit):
             stack, _, block = kind.replace("cross", "decoder_cross").partition("_")
             link["focus"] = f"{stack}.{layer + 1}.{block}.{head + 1}"
-    open_page(page, {**link, "step": str(step + 1)})
-    say_next(sentence, hint)
+    for stop in ways:
+        open_page(to, {**link, "step": str(step + 1)})
+        say_next(sentence, stop.text.format(pronoun=code(riddle.pronoun)))
 
 
 def _take(staged: Sequence[Staged]) -> None:
@@ -257,10 +253,6 @@ def find_broken(view: View) -> Broken | None:
     return None
 
 
-ANOTHER = ("Another sentence",)
-LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
-
-
 def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
     """Return the riddle's sentences with translated pronouns, lit by one head.
 
@@ -277,19 +269,27 @@ def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
     return [Staged(*each, each[2].weights_of(*head) if head else None) for each in acts]
 
 
-def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str]) -> Script:
-    """Return the text around the scenes; `languages` are source and target codes."""
-    source, target = ((name_of(code), code) for code in languages)
-    return Script(
-        lead=LEAD,
-        question=f"What is “{riddle.pronoun}”?",
-        why=riddle.rule,
-        onward=tuple(
-            _onward(one.act.sentence, other.act.sentence)
-            for one, other in zip(staged, [*staged[1:], staged[0]], strict=True)
-        ),
-        languages=(source, target),
-    )
+def script(
+    riddle: Riddle,
+    staged: Sequence[Staged],
+    languages: tuple[str, str],
+    guesses: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Return the texts around the scenes.
+
+    Args:
+        languages: codes of source and target.
+        guesses: scenes whose word is lost without some head.
+    """
+    asked = ASK.said(pronoun=riddle.pronoun, rule=riddle.rule)
+    source, target = ({"name": name_of(language), "code": language} for language in languages)
+    following = zip(staged, [*staged[1:], staged[0]], strict=True)
+    return {
+        "lead": OPENING_TOUR.title, "question": asked.ask, "why": asked.because, "guesses": guesses,
+        "source": source, "target": target, "removal": TRIAL.title, "guess": GUESS.title,
+        "ways": {stop.page: stop.title for stop in PAGES},
+        "onward": [_onward(one.act.sentence, other.act.sentence) for one, other in following],
+    }  # fmt: skip
 
 
 def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
@@ -297,51 +297,37 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
 
     It asks for the pronoun if it is no variant of the sentence before.
     """
-    act, referent, look = staged.act, staged.referent, staged.look
+    act, referent, look, written = staged.act, staged.referent, staged.look, staged.pronoun()
     at, beside = (float(staged.light[word]) for word in referent.nouns)
-    who = "the same head"
+    who = "The same head"
     if before is None and look is not None:
         stack = "encoder" if look.kind == "encoder_self" else "decoder"
-        who = f"in the {stack}, layer {look.layer + 1}, head {look.head + 1}"
+        who = f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
     if look is None:
-        who = "the mean of the decoder's heads"
-    *said, end = _agreeing(staged)
-    verdict: Runs = (
-        *said, f"{end} {who[0].upper()}{who[1:]} gives ", act.noun, f" {at:.2f} of its weight, ",
-        act.other, f" {beside:.2f}.",
-    )  # fmt: skip
-    lean, n_heads = int((referent.preferred == 0).sum()), referent.n_heads
-    detail = (
-        f"Of the {n_heads} heads that read “{riddle.pronoun}” or write its translation, {lean} "
-        f"look more at {act.noun} than at {act.other}. "
-    )
-    detail += (at <= beside and act.known) or "Attention is not by itself an explanation."
-    heading = f"Now “{riddle.pronoun}” is the {act.noun}."
-    if before is None or _onward(before.act.sentence, act.sentence) == ANOTHER:
-        heading = ""
-    replies = f"Yes, the {act.noun}.", f"No, the {act.noun}, not the {act.other}."
+        who = "The mean of the decoder's heads"
+    values = {
+        **vars(act), "pronoun": riddle.pronoun, "written": written, "head": who, "at": at,
+        "beside": beside, "heads": referent.n_heads, "lean": (referent.preferred == 0).sum(),
+        "known": (at <= beside and act.known) or "Attention is not by itself an explanation.",
+    }  # fmt: skip
+    form = "" if written.casefold() == act.wanted.casefold() else "unlike"
+    if act.translated.casefold() not in staged.trace.text.casefold():
+        form = "free"
+    right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
+    other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
     kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)
-    breaks = target and break_of(staged.trace, target, staged.lit, {})
     return Scene(
-        staged.trace, referent, kind, staged.light, heading, replies, verdict, detail, breaks
-    )
+        staged.trace, referent, kind, staged.light, "" if other else swapped, (right, wrong),
+        LIGHT.said(form, **values).because, LIGHT.text.format(**values),
+        target and break_of(staged.trace, target, staged.lit, {}),
+    )  # fmt: skip
 
 
-def _agreeing(staged: Staged) -> Runs:
-    """Return a verdict on the translated pronoun."""
-    act, written = staged.act, staged.pronoun()
-    if act.translated.casefold() not in staged.trace.text.casefold():
-        return ("The model writes ", written, ".")
-    if written.casefold() == act.wanted.casefold():
-        return ("The model writes ", written, f", as “{act.translated}” needs.")
-    return ("The model writes ", written, f", but “{act.translated}” needs ", act.wanted, ".")
-
-
-def _onward(one: str, other: str) -> Runs:
+def _onward(one: str, other: str) -> str:
     """Return the label of the step to the next sentence."""
     pairs = zip(*(text.split() for text in (one, other)), strict=False)
-    match [pair for pair in pairs if pair[0] != pair[1]]:
-        case [(before, after)]:
-            return ("Swap ", before.strip(".,;!?"), " for ", after.strip(".,;!?"))
-    return ANOTHER
+    match [[word.strip(".,;!?") for word in pair] for pair in pairs if pair[0] != pair[1]]:
+        case [[before, after]]:
+            return f"Swap **{before}** for **{after}**"
+    return LIGHT.title

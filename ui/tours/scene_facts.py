@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from figures.exhibit import Lines, Panel, Series
-from figures.labels import KIND_NAMES
+from figures.labels import KIND_NAMES, count
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
@@ -34,20 +34,25 @@ Text = tuple[str, Sequence[str], Sequence[int]]
 
 
 def sentences(*texts: Text, light: tuple[int, int] | None = None, weights: Floats | None = None,
-              title: str = "") -> Lines:  # fmt: skip
+              title: str = "", until: tuple[int, int] | None = None) -> Lines:  # fmt: skip
     """Return sentences as a picture.
 
     Args:
         texts: name, tokens and marked tokens of every sentence.
         light, weights: sentence and token that the light comes from, and its weights on the first
             sentence.
+        until: sentence and token before which the picture ends; the rest keeps its place.
     """
     first = tuple(texts[0][1])
     values = np.zeros(len(first)) if weights is None else weights
+    places = [
+        (at, token) for at, (_, tokens, _) in enumerate(texts) for token in range(len(tokens))
+    ]
     return Lines(
         title, values[None], ("light",), first, light=light,
         lines=tuple((name, tuple(tokens)) for name, tokens, _ in texts),
         marked=frozenset((at, token) for at, text in enumerate(texts) for token in text[2]),
+        hidden=frozenset(place for place in places if until and place >= until),
     )  # fmt: skip
 
 
@@ -55,9 +60,8 @@ def written(trace: Trace, step: int, light: bool) -> Lines:
     """Return source and translation up to a step, with the light that it was written from."""
     row = trace.cross.mean(axis=(0, 1))[step]
     return sentences(
-        _source(trace),
-        ("translation", trace.predicted_tokens[: step + 1], [step]),
-        light=(1, step) if light else None, weights=row,
+        _source(trace), ("translation", trace.predicted_tokens, [step]),
+        light=(1, step) if light else None, weights=row, until=(1, step + 1),
         title=f"Step {step + 1} of the translation",
     )  # fmt: skip
 
@@ -87,16 +91,17 @@ def scene_steps(scene: Scene) -> StopFacts:
     trace = scene.trace
     rows = trace.cross.mean(axis=(0, 1))
     steps = rows[:_MOST_BEATS]
-    back = sum(after < before for before, after in pairwise(steps.argmax(axis=-1).tolist()))
+    brightest, tokens = steps.argmax(axis=-1).tolist(), names(trace.predicted_tokens[: len(steps)])
+    back = [quoted(token) for token, (before, after) in
+            zip(tokens[1:], pairwise(brightest), strict=True) if after < before]  # fmt: skip
     whole = Panel(
-        "Cross-attention, mean of all heads", steps,
-        tuple(names(trace.predicted_tokens[: len(steps)])),
-        tuple(names(trace.src_tokens)), "token written", "source token",
+        "Cross-attention, mean of all heads", steps, tuple(tokens), tuple(names(trace.src_tokens)),
+        "token written", "source token", rings=tuple(brightest),
     )  # fmt: skip
     pictures = [written(trace, step, light=True) for step in range(len(steps))]
     return StopFacts(
-        *counts(back, 0, max(len(steps) - 1, 1)), {},
-        pictures=(*pictures, whole),
+        *counts(len(back), 0, max(len(steps) - 1, 1)), {"where": ", ".join(back)},
+        form="" if back else "never", pictures=(*pictures, whole),
     )  # fmt: skip
 
 
@@ -109,21 +114,20 @@ def scene_heads(scene: Scene) -> StopFacts:
     tokens = tuple(names(trace.src_tokens))
     title = f"Encoder, layer 1: where heads look from “{names(trace.src_tokens)[token]}”"
     first = np.where(np.arange(len(rows))[:, None] == 0, rows, np.nan)
-    pictures = (Panel(title, values, labels, tokens) for values in (first, rows))
+    others = f"{count(len(rows) - 1, 'other head')}: guess first"
+    pictures = (Panel(title, values, labels, tokens, missing=others) for values in (first, rows))
     return replace(how_many_places(scene), settings={}, pictures=tuple(pictures))
 
 
 @fact
 def scene_masks(scene: Scene) -> StopFacts:
-    """A map of the encoder, and a map of the decoder with its mask."""
-    trace = scene.trace
-    seen, masked = trace.encoder_self[0, 0], trace.decoder_self[0, 0].copy()
-    masked[np.triu_indices(len(masked), 1)] = np.nan
-    titles = ("query", "key")
-    src, tgt = tuple(names(trace.src_tokens)), tuple(names(trace.tgt_tokens))
-    return replace(how_many_masked(scene), settings={}, pictures=(
-        Panel("Encoder, layer 1, head 1", seen, src, src, *titles),
-        Panel("Decoder, layer 1, head 1", masked, tgt, tgt, *titles),
+    """A map of the decoder, with a mask on what is not yet written."""
+    weights, tokens = scene.trace.decoder_self[0, 0].copy(), tuple(names(scene.trace.tgt_tokens))
+    weights[np.triu_indices(len(weights), 1)] = np.nan
+    return replace(how_many_masked(scene), settings={}, pictures=tuple(
+        Panel("Decoder, layer 1, head 1", weights, tokens, tokens, "reads", "may look at",
+              missing=words)
+        for words in ("not yet written", "masked: score −∞, weight 0")
     ))  # fmt: skip
 
 
@@ -136,16 +140,15 @@ def scene_order(scene: Scene) -> StopFacts:
     shown = table[:, : min(_DIMENSIONS, width)]
     before, after = _words(trace.text), _words(text)
     same = [at for at, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) == 1]
+    texts = _source(trace), ("with positions", before, ()), ("without positions", after, same)
+    title = "The translation with and without positions"
     return replace(in_no_order(scene), settings={}, pictures=(
         Panel(
             "Positions: a pattern of sines and cosines for each token", shown,
             tuple(names(trace.src_tokens)), tuple(map(str, range(1, shown.shape[1] + 1))),
             column_title="dimension", scale="diverging",
         ),
-        sentences(
-            _source(trace), ("with positions", before, ()),
-            ("without positions", after, same), title="The translation without positions",
-        ),
+        sentences(*texts, title=title, until=(2, 0)), sentences(*texts, title=title),
     ))  # fmt: skip
 
 
@@ -157,7 +160,7 @@ def scene_root(scene: Scene) -> StopFacts:
     tokens = tuple(names(scene.trace.src_tokens))
     return replace(without_scaling(scene), settings={}, pictures=tuple(
         Series(title, tokens, {"divided by √d_k": row, "not divided": other}, y_title="weight",
-               mark="bar")
+               mark="bar", most=float(without.max()))
         for other in (np.full_like(row, np.nan), without)
     ))  # fmt: skip
 
@@ -180,13 +183,13 @@ def scene_break(scene: Scene) -> StopFacts:
         "word": quoted(word), "outcome": trial.heading,
         "n": len(heads_of(scene.config.head_shapes)),
     }  # fmt: skip
-    source, first = _source(trace), ("all heads", tokens, [step])
+    place = head.off.place
+    texts = _source(trace), ("all heads", tokens, [step]), ("without one", after or ["∅"], changed)
     return StopFacts(
         tuple(KIND_NAMES.values()), [*KIND_NAMES].index(head.kind), values,
         pictures=(
-            sentences(source, first, light=(1, step), weights=row, title="The whole model"),
-            sentences(source, first, (f"without {head.off.place}", after or ["∅"], changed),
-                      title=f"Without {head.off.place}"),
+            sentences(*texts, light=(1, step), weights=row, until=(2, 0), title="The whole model"),
+            sentences(*texts, title=f"Without {place}"),
         ),
     )  # fmt: skip
 
@@ -209,8 +212,8 @@ def scene_training(scene: Scene) -> StopFacts:
         lines.append(("finished model", _words(finished), ()))
     return StopFacts(
         tuple(labels), first, {"last": quoted(texts[-1]), "first": labels[first], "end": end},
-        pictures=(sentences(*lines[:2], title=labels[0]),
-                  sentences(*lines, title="The translation in training")),
+        pictures=tuple(sentences(*lines, title="The translation in training", until=until)
+                       for until in ((2, 0), None)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from figures.labels import one_stop, plain, shorten
 from transformer.config import ModelConfig
 from transformer.study.records import Study
 from transformer.trace.records import Needs, Trace
+from transformer.trace.removals import Head
 from transformer.types import Floats
+from ui.components.opening import Trial
 from ui.core.doubts import headline
-
-if TYPE_CHECKING:
-    from ui.tours.breaking import Broken
+from ui.work.results import Computation
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
@@ -38,6 +38,22 @@ TERMS_OF_TOURS = (
 
 #: Options and the index of the right one.
 Chosen = tuple[tuple[str, ...], int]
+
+
+class Target(NamedTuple):
+    """A word of a translation, and the step that writes its first token."""
+
+    word: str
+    step: int
+
+
+class Broken(NamedTuple):
+    """A sentence, and the head without which a word of its translation is lost."""
+
+    trace: Trace
+    target: Target
+    head: Head
+    trial: Trial
 
 
 def _unknown(*_: Any) -> Any:
@@ -65,6 +81,8 @@ class Scene:
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
     #: finds a sentence and the head that a word of its translation depends on
     broken: Callable[[], Broken | None] = lambda: None
+    #: returns the result of a computation on the model and the trace
+    result: Callable[[Computation[Any]], Any] = field(default=_unknown)
     #: returns translations during training, by number of updates
     moments: Callable[[], Mapping[int, Trace]] = dict
 
@@ -146,6 +164,10 @@ class Stop:
         """Return the question about a scene."""
         return self.asked(self.facts(scene) if self.facts else None)
 
+    def said(self, form: str = "", **values: object) -> Question:
+        """Return a step of the opening in words."""
+        return self.asked(StopFacts((), 0, values, form=form))
+
     def asked(self, facts: StopFacts | None) -> Question:
         """Return the question about facts, or without facts the texts alone."""
         if facts is None:
@@ -175,11 +197,11 @@ class Tour:
 def read_tours(file: str, *, lecture: bool = False) -> dict[str, Tour]:
     """Return the tours of a TOML file in this folder by name; their facts must be registered."""
 
-    def stop(facts: str, **fields: Any) -> Stop:
+    def stop(facts: str = "", text: str = "", **fields: Any) -> Stop:
         texts = {
             name: fields.pop(name) for name in [*fields] if name.startswith(("ask", "because"))
         }
-        return Stop(facts=FACTS[facts], texts=texts, **fields)
+        return Stop(facts=FACTS[facts] if facts else None, text=text, texts=texts, **fields)
 
     def tour(page: str, section: str, stops: list[dict[str, Any]], **texts: str) -> Tour:
         built = (stop(**{"section": section, "page": page, **fields}) for fields in stops)
@@ -187,6 +209,10 @@ def read_tours(file: str, *, lecture: bool = False) -> dict[str, Tour]:
 
     tables = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))["tours"]
     return {table["name"]: tour(**table) for table in tables}
+
+
+#: The opening: the riddle, its light, a head taken out, the guess; then pages.
+(OPENING_TOUR,) = read_tours("opening.toml").values()
 
 
 def cell(layer: int | None, head: int | None) -> Settings:

@@ -5,14 +5,21 @@ from typing import Literal, get_args
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
-from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, cell_noun, query_labels
+from figures.labels import (
+    KIND_NAMES,
+    READS_PREDICTS,
+    cell_name,
+    cell_noun,
+    combination,
+    query_labels,
+)
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
 
@@ -52,9 +59,11 @@ def decoding(
     checked_whole("step", step, max(1, len(trace.predicted_tokens)))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
     cells = trace.cells
-    parts: tuple[AttentionKind, AttentionKind] = ("cross", "decoder_self")
+    parts: tuple[AttentionKind, ...] = ("cross", "decoder_self")
+    places = {part: (layer, head) if kind in (part, "both") else () for part in parts}
     cross, own = (
-        _map_of(trace, part, *((layer, head) if kind in (part, "both") else ())) for part in parts
+        cells.at(part, *place) if cells else combine(trace.attention(part), "mean", *place)
+        for part, place in places.items()
     )
     sources, keys = trace.src_tokens, trace.tgt_tokens
     if words:
@@ -80,7 +89,7 @@ def decoding(
     scale: tuple[Scale, str] = ("diverging" if cells and cells.signed else "attention", noun)
     named = next((name for code, name in KIND_NAMES.items() if code == kind), "")
     of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
-    facts = facts_of(trace, cell_name((layer, head)) + of_kind)
+    facts = facts_of(trace, cell_name((layer, head), combination(cells)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     prefix = ""
@@ -117,17 +126,6 @@ def decoding(
             trace, place, words=words, steerable=False, origin=origin,
         ).offline(),
     )  # fmt: skip
-
-
-def _map_of(
-    trace: Trace, kind: AttentionKind, layer: int | None = None, head: int | None = None
-) -> Floats:
-    """Return one head's map, or all heads' together, [n, m]."""
-    if trace.cells is None:
-        return combine(trace.attention(kind), "mean", layer, head)
-    at = tuple(-1 if index is None else index for index in (layer, head))
-    chosen: Floats = trace.cells.wide[kind][at]
-    return chosen
 
 
 def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:

@@ -12,7 +12,7 @@ from transformer.attribution.mixing import Mix, loose, mix
 from transformer.measures.compare import not_shared
 from transformer.search.records import Translation
 from transformer.search.request import Progress, SearchOptions, excluded
-from transformer.trace.lens import changes_without, lens, logit_shares, parts_of
+from transformer.trace.lens import changes_without, lens, logit_shares
 from transformer.trace.records import Lens, Trace
 from transformer.translator import Translator
 from transformer.worker.job import report
@@ -114,8 +114,7 @@ def shares_of(
 ) -> tuple[float, list[Share]]:
     """Return the difference between two logits, and the parts' shares, largest first."""
     result = logit_shares(model.model, trace, step, one, other)
-    parts = parts_of(result)
-    largest = [part for part, _ in parts[:MEASURED]]
+    largest = [part for part, _ in result.parts[:MEASURED]]
     lost = [-each for each in changes_without(model.model, trace, result, largest)]
     token = plain_token(trace.tgt_tokens[step])
     names = {
@@ -124,8 +123,9 @@ def shares_of(
         "position": f"position {step + 1}",
     }  # fmt: skip
     rows = []
-    for at, ((kind, *place), share) in enumerate(parts):
-        layer, head = (0 if each is None else each + 1 for each in place)
+    for at, (part, share) in enumerate(result.parts):
+        kind = part.kind or part.name
+        layer, head = (0 if each is None else each + 1 for each in (part.layer, part.head))
         name = names[kind] + f" layer {layer}" * bool(layer) + f", head {head}" * bool(head)
         rows.append(Share(name, share, lost[at] if at < MEASURED else None, kind, layer, head))
     return result.difference, rows

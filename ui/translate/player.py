@@ -122,7 +122,7 @@ def measured_player(side: Side, place: PlayerPlace | None = None) -> Side:
 
 def about_player(side: Side) -> str:
     """Return what the cells on screen show; see `about_cells`."""
-    return "" if weights_alone() else about_cells(side.view, side.trace, places_now(side))
+    return "" if weights_alone() else about_cells(side.view, places_now(side))
 
 
 def places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:

@@ -127,8 +127,8 @@ def draw_why(view: View, trace: Trace) -> None:
         st.rerun()
     st.caption(linked(
         f"Orange bars raise the probability of {one} against {other}, blue bars lower it; their "
-        "sum is the difference. The bars keep each LayerNorm's scale at its value in this sentence, so that "
-        "the output of a part simply adds to the logits. This approximates its effect. The "
+        "sum is the difference. The bars keep each LayerNorm's scale at its value in this "
+        "sentence, so that the output of a part simply adds to the logits, an approximation. The "
         f"diamonds measure it: each of the {MEASURED} largest parts is taken out, everything after "
         "it is computed again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",

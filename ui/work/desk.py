@@ -43,6 +43,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DECODING = "Decoding: step {step} of at most {most}"
+MEASURING = "Measuring edges: {step} of {most}"
 READING = "Reading: layer {step} of {most}"
 MEASURING = "Measuring: {step} of {most}"
 LOADING = "Loading the model: {seconds:.0f} s so far"
@@ -265,6 +266,8 @@ def prepare(
         return ready
     get_tracer(view)
     doing = DECODING if request.target is None else READING
+    if any(isinstance(item, Request) and item.cells for item in items):
+        doing = MEASURING
     with errors_on_page():
         return attend(lambda: [result(item) for item in items], Progress(keys, doing))
 

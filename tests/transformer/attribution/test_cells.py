@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.shipped import FOLDER, STACKS
 from transformer.attribution.cells import (
@@ -16,9 +17,9 @@ from transformer.attribution.cells import (
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
+from transformer.hooks import Site, as_hooks
 from transformer.measures.heads import combine
 from transformer.measures.sinks import key_classes, mass_by_class
-from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import open_tracer
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Cells, Trace
@@ -99,28 +100,23 @@ def test_effects_are_those_of_the_places_alone(translator: Translator, trace: Tr
 
 @pytest.mark.parametrize(("name", "places", "passes"), [
     ("weight", (), 0), ("norm", (), 1), ("zeroing", (), 1), ("contribution", (), 1),
-    ("effect", (("cross", 0, 1),), 1), ("effect", (("cross", None, None),), 1),
-    ("effect", (("cross", 0, None), ("decoder_self", 0, None)), 2),
+    ("effect", (("cross", 0, 1),), 3), ("effect", (("cross", None, None),), 3),
+    ("effect", (("cross", 0, None), ("decoder_self", 0, None)), 5),
 ])  # fmt: skip
 def test_a_measure_costs_few_passes(
-    translator: Translator, trace: Trace, monkeypatch: pytest.MonkeyPatch, name: CellMeasure,
-    places: tuple[Place, ...], passes: int,
-) -> None:  # fmt: skip
-    """An effect reads the sentence once, then one position of the decoder for each step."""
-    lengths: list[int] = []
-    decode = Transformer.decode
-
-    def counting(self: Transformer, tgt_in: Any, *args: Any, **options: Any) -> Any:
-        lengths.append(tgt_in.size(1))
-        return decode(self, tgt_in, *args, **options)
-
-    monkeypatch.setattr(Transformer, "decode", counting)
+    translator: Translator, trace: Trace, name: CellMeasure, places: tuple[Place, ...], passes: int
+) -> None:
+    """An effect reads the sentence once, then its edges, up to 320 at once."""
+    assert 320 < trace.cross[0, 0].size <= 640 and len(trace.tgt_ids) < 25
+    calls: list[None] = []
     reports: list[tuple[int, int]] = []
+    last = translator.model.decoder[-1]
+    counting = last.register_forward_hook(lambda *_: calls.append(None))
     measured(translator, trace, name, places=places, progress=lambda *at: reports.append(at))
-    steps = len(trace.tgt_ids)
-    expected = [steps, *[1] * steps] if name == "effect" else [steps]
-    assert lengths == expected * passes
-    assert reports == sorted(reports) and (name == "weight" or reports[-1][0] == reports[-1][1])
+    counting.remove()
+    assert len(calls) == passes
+    shares = [done / most for done, most in reports]
+    assert shares == sorted(shares) and (name == "weight" or shares[-1] == 1)
 
 
 def test_what_has_no_measure_says_why(translator: Translator, trace: Trace, tmp_path: Path) -> None:
@@ -129,11 +125,41 @@ def test_what_has_no_measure_says_why(translator: Translator, trace: Trace, tmp_
     with pytest.raises(InputError, match="holds recorded attention"):
         measured(recorded, trace, "norm")
     assert measured(recorded, trace, words_only=True).cells is not None
-    with pytest.raises(InputError, match="its maps show weights"):
-        measured(open_tracer(FOLDER / STACKS[0], device="cpu"), trace, "norm")
     with pytest.raises(InputError, match="belongs to no step"):
         measured(translator, trace, "effect", places=[("encoder_self", 0, 0)])
     assert "up to 65,536 edges" in str(why_no_effect("cross", 300, 300))
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_models_of_one_stack_have_every_measure_that_their_data_allow(name: str) -> None:
+    model: Any = open_tracer(FOLDER / name, device="cpu")
+    trace = model.trace("The cat sleeps.")
+    (kind,) = model.kinds
+    for measure in ("norm", "zeroing", "contribution"):
+        cells = cells_of(measured(model, trace, measure))
+        assert cells.gap < 1e-3
+        np.testing.assert_allclose(cells.at(kind).sum(-1), 1, atol=1e-5)
+    assert measured(model, trace, words_only=True).cells is not None
+    if kind == "encoder_self":
+        return
+    changes = cells_of(measured(model, trace, "effect", places=[(kind, 1, 0)])).at(kind, 1, 0)
+    ids, own = torch.tensor([trace.tgt_ids]), trace.predicted_ids
+    step = len(own) - 1
+
+    def log_prob(key: int | None) -> float:
+        def cut(site: Site, scores: torch.Tensor) -> torch.Tensor | None:
+            if key is None or site != Site.of(kind, 1, "scores"):
+                return None
+            scores = scores.clone()
+            scores[0, 0, step, key] = -torch.inf
+            return scores
+
+        with torch.inference_mode():
+            logits = model.model.logits(model.model.read(ids, hooks=as_hooks(cut)))
+        return float(logits[0, step].log_softmax(-1)[own[step]])
+
+    expected = [log_prob(key) - log_prob(None) for key in range(step + 1)]
+    np.testing.assert_allclose(changes[step], expected, atol=1e-4)
 
 
 def test_keys_have_classes() -> None:

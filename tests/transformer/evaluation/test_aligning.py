@@ -18,11 +18,11 @@ from transformer.evaluation.alignment import (
     MEASURES,
     Aligned,
     error_grid,
+    letters,
     measured_maps,
 )
 from transformer.measures.pharaoh import MOST_PAIRS, read_linked, read_links, turned, written
 from transformer.measures.words import (
-    Gold,
     Row,
     alignment_error,
     links,
@@ -33,16 +33,6 @@ from transformer.measures.words import (
 from transformer.models.catalogue import open_tracer
 from transformer.translator import Translator
 from transformer.types import Floats
-
-
-def reversed_letters(translator: Translator, texts: list[str]) -> Aligned:
-    """Return strings, their reversals, and the true links of letters; "▁" has none."""
-    gold, pairs = [], [(text, text[::-1]) for text in texts]
-    for text, other in pairs:
-        places = frozenset((len(text) - at, 1 + at) for at in range(len(text)))
-        assert translator.trace(text, other).src_tokens == ("▁", *text, "</s>")
-        gold.append(Gold(places, places))
-    return Aligned(tuple(pairs), tuple(gold), "tokens", partial=True)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +46,9 @@ LAYER = 1  # whose two heads reverse, each one some of the letters
 def test_the_heads_that_reverse_have_no_error_by_any_measure(reverser: Translator) -> None:
     draws = random.Random(3)
     texts = ["".join(draws.sample(string.ascii_lowercase, n)) for n in (3, 6, 8, 12, 16)]
-    aligned = reversed_letters(reverser, texts)
+    aligned = letters(texts)
+    assert aligned.gold[0].sure == {(3, 1), (2, 2), (1, 3)}
+    assert reverser.trace("abc").src_tokens == ("▁", *"abc", "</s>")
     grid = error_grid(reverser, aligned)
     errors = grid.errors()[:, get_args(Row).index("predicting"), LAYER]
     assert errors.shape == (4, 3)  # measures; two heads and both together

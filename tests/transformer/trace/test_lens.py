@@ -18,7 +18,8 @@ from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors, removals
-from transformer.trace.lens import Part, changes_without, lens, logit_shares, parts_of
+from transformer.trace.lens import changes_without, lens, logit_shares
+from transformer.trace.parts import Part
 from transformer.trace.position_vectors import embedding_tables, stack_input
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -68,8 +69,7 @@ def test_shares_add_up_to_the_difference(model: Transformer, trace: Trace, edits
         found = logit_shares(other, trace, step, 11, 28)
         logits = logits_of(other)[step].double()
         assert found.difference == pytest.approx(float(logits[11] - logits[28]), abs=1e-5)
-        assert found.total == pytest.approx(found.difference, abs=1e-4)
-        parts = parts_of(found)
+        parts = found.parts
         heads = model.config.decoder_heads
         assert len({part for part, _ in parts}) == (2 * heads + 1) * len(model.decoder) + 3
         assert sum(share for _, share in parts) == pytest.approx(found.difference, abs=1e-4)
@@ -92,8 +92,9 @@ def test_changes_equal_those_of_models_without_the_part(
     last = model.config.n_decoder_layers
     shares = logit_shares(model, trace, 2, 11, 28)
     found = changes_without(model, trace, shares, [
-        Part("cross", last - 1, 0), Part("decoder_self", 0, model.config.decoder_heads - 1),
-        Part("feed_forward", last - 1),
+        Part("decoder", "head", "cross", last - 1, 0),
+        Part("decoder", "head", "decoder_self", 0, model.config.decoder_heads - 1),
+        Part("decoder", "feed_forward", None, last - 1),
     ])  # fmt: skip
     without = (f"off cross.{last}.1", f"off decoder.1.{model.config.decoder_heads}",
                f"ffn off decoder.{last}")  # fmt: skip
@@ -105,7 +106,8 @@ def test_changes_equal_those_of_models_without_the_part(
 def test_an_embedding_a_position_and_biases_are_taken_out(model: Transformer, trace: Trace) -> None:
     one = dataclasses.replace(trace, tgt_ids=TGT[:1], predicted_ids=NEXT[:1])
     shares, before = logit_shares(model, one, 0, 11, 28), difference_of(model, 0)
-    found = changes_without(model, one, shares, list(map(Part, ("embedding", "position", "bias"))))
+    parts = [Part("decoder", "embedding"), Part("decoder", "position"), Part("decoder", "bias")]
+    found = changes_without(model, one, shares, parts)
     with torch.no_grad():
         other = copy.deepcopy(model)
         other.tgt_embedding = copy.deepcopy(other.tgt_embedding)  # apart from the output's

@@ -3,8 +3,10 @@ import re
 import shutil
 from base64 import b64decode
 from dataclasses import replace
+from functools import cache
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import KIND_NAMES, one_stop, percent, query_labels
+from figures.labels import KIND_NAMES, one_stop, percent, query_labels, signed
 from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.searched import searched
 from tests.test_calls import check_program
+from tests.tiny_models import random_model
 from tests.transformer.study.test_corpus import study
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
+from transformer.measures.sinks import key_classes
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.search.rules import hugging_face
 from transformer.study.records import Role, Study, studies_of
@@ -37,8 +41,10 @@ from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, length_of, training_exhibit
 from ui.tours.training_facts import PAPER_UPDATES, training_facts, whose
+from ui.tours.worth_facts import EFFECTS
+from ui.translate.sources import MIX
 
-ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART = TOURS
+ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART, BEYOND = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
 #: But one, of a riddle's own sentence.
 SCENES = [stop for at, stop in enumerate(LECTURES["attention"].stops) if at != 6]
@@ -63,7 +69,17 @@ def shipped(request: pytest.FixtureRequest) -> Scene:
         study=Study.load(studies[0]) if studies else study(),
         together=lambda edits: together(parse_edits(edits)).make(translator, trace).tolist(),
         without=lambda edits: without(edits).make(translator, trace),
+        result=lambda computation: computation.make(translator, trace),
     )  # fmt: skip
+
+
+@cache
+def random_translator(n_heads: int) -> SimpleNamespace:
+    """Return what computations need of a translator with the shape of `make_trace`'s maps."""
+    config = replace(
+        CONFIG, n_heads=n_heads, n_encoder_layers=3, n_decoder_layers=2, d_ff=20, d_k=6
+    )
+    return SimpleNamespace(model=random_model(config), config=config)
 
 
 def needs_of(trace: Trace, seed: int) -> Needs:
@@ -83,7 +99,17 @@ def right(tour: Tour, number: int, scene: Scene) -> str:
 
 
 def test_the_tours_follow_the_paper() -> None:
-    wanted = ["attention", "heads", "roles", "masks", "positions", "decoding", "training", "apart"]
+    wanted = [
+        "attention",
+        "heads",
+        "roles",
+        "masks",
+        "positions",
+        "decoding",
+        "training",
+        "apart",
+        "beyond",
+    ]
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
     assert {stop.page for stop in STOPS} <= {spec.path for spec in all_pages()}
@@ -120,7 +146,12 @@ def test_the_sheet_to_print_asks_all_and_answers_on_a_page_of_its_own(
         assert escape(right(tour, number, shipped)) in answered
         assert f"href='http://here/?a=1&amp;stop={number}'" in answered
     maps = re.findall("base64,([^']*)'", answered)
-    assert maps or tour.name in ("positions", "apart", "roles")  # of roles, another model's heads
+    assert maps or tour.name in (
+        "positions",
+        "apart",
+        "roles",
+        "beyond",
+    )  # of roles, another model's heads
     assert all(b64decode(code).startswith(b"<svg") for code in maps)
     assert "**" not in asked + answered and "\\" not in asked + answered
 
@@ -132,6 +163,7 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
         trace, CONFIG, needs=lambda: needs_of(trace, seed),
         without=lambda edits: (-seed / 7, "x y"), together=lambda edits: [0.5, -seed / 7],
         study=MADE, moments=lambda: {0: trace, 10: replace(trace, text="x y z")},
+        result=lambda computation: computation.make(random_translator(n_heads), trace),
     )  # fmt: skip
     for stop in (*STOPS, *SCENES):
         facts = stop.facts(scene)
@@ -218,6 +250,29 @@ def test_answers_about_removed_parts_are_those_of_the_measured_changes() -> None
     assert set(taken) == {edits} == {"off decoder.1.2; off decoder.1.3"}
     with pytest.raises(ValueError, match="no model"):
         question(APART, 1, Scene(trace, CONFIG))
+
+
+def test_the_tour_beyond_the_weights_measures_the_model(shipped: Scene) -> None:
+    trace, changes = shipped.trace, shipped.result(EFFECTS)
+    facts = BEYOND.stops[0].facts(shipped)
+    t = int(facts.settings["step"]) - 1
+    need = int(changes[t].argmin())
+    assert facts.options[facts.answer] == names(trace.src_tokens)[need]
+    assert facts.values["change"] == signed(float(changes[t, need]))
+    sink = BEYOND.stops[1].facts(shipped).values
+    layer, head = (int(str(sink[name])) - 1 for name in ("layer", "head"))
+    others = [name != "word" for name in key_classes(trace.src_tokens, trace.src_special)]
+    assert sink["weight"] == trace.cross[layer, head].mean(0)[others].max()
+    score = BEYOND.stops[2].facts(shipped)
+    place = {name: int(score.settings[name]) - 1 for name in ("layer", "head", "query", "key")}
+    row = trace.cross[place["layer"], place["head"], place["query"]]
+    assert row.argmax() == place["key"]
+    totals = re.findall(r"−?\d+\.\d\d", str(score.values["totals"]))
+    total = sum(float(number.replace("−", "-")) for number in totals)
+    assert total == pytest.approx(float(str(score.values["score"]).replace("−", "-")), abs=0.04)
+    shares = shipped.result(MIX).source_share
+    least = BEYOND.stops[3].facts(shipped)
+    assert least.values["share"] == shares[:-1].min()
 
 
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:

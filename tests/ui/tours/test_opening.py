@@ -25,6 +25,10 @@ RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
 ))  # fmt: skip
 
 
+def plain(one: Scene) -> str:
+    return one.verdict.replace("**", "")
+
+
 def scenes(traces: Sequence[Trace]) -> list[Scene]:
     staged = stage(RIDDLE, traces)
     pairs = zip((None, *staged), staged, strict=False)
@@ -38,16 +42,20 @@ def test_scenes_name_the_head_and_give_both_nouns(kind: str, stack: str) -> None
     lit = [aimed(scene(seed), kind, 1, 3, ANIMAL) for seed in range(3)]
     first, second, last = scenes(lit)
     said = f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00."
-    assert said in "".join(first.verdict)
-    assert first.verdict[1::2] == (lit[0].predicted_tokens[STEP].lstrip("▁"), "animal", "street")
+    assert said in plain(first)
+    assert first.verdict.split("**")[1::2] == [
+        lit[0].predicted_tokens[STEP].lstrip("▁"),
+        "animal",
+        "street",
+    ]
     assert first.kind == kind and "Of the 25 heads that read “it”" in first.detail
-    assert "The same head gives animal 1.00" in "".join(second.verdict)
+    assert "The same head gives animal 1.00" in plain(second)
     assert (first.heading, second.heading) == ("", "Now “it” is the animal.")
     # Another sentence is another question.
     assert last.heading == ""
     assert last.replies == ("Yes, the street.", "No, the street, not the animal.")
     # At the last one the light stays where it does not belong.
-    assert "The same head gives street 0.00" in "".join(last.verdict)
+    assert "The same head gives street 0.00" in plain(last)
     assert last.detail.endswith(KNOWN) and KNOWN not in first.detail
     assert KNOWN not in scenes([*lit[:2], aimed(scene(2), kind, 1, 3, (STREET,))])[-1].detail
 
@@ -61,7 +69,7 @@ def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
     assert staged.look is None
     np.testing.assert_allclose(staged.light, staged.referent.weights["cross"].mean(axis=(0, 1)))
     shown = scene_of(RIDDLE, None, staged)
-    assert "The mean of the decoder's heads gives animal" in "".join(shown.verdict)
+    assert "The mean of the decoder's heads gives animal" in plain(shown)
 
 
 @pytest.mark.parametrize(("pronoun", "translation", "said"), [
@@ -77,17 +85,15 @@ def test_a_scene_says_whether_the_pronoun_fits_its_noun(
     tokens[STEP] = f"▁{pronoun}"
     trace = dataclasses.replace(trace, predicted_tokens=tuple(tokens), text=translation)
     (shown,) = scenes([trace])
-    assert "".join(shown.verdict).startswith(said)
-    assert set(shown.verdict[1::2]) <= {"animal", "street", "es", "er"}
+    assert plain(shown).startswith(said)
+    assert set(shown.verdict.split("**")[1::2]) <= {"animal", "street", "es", "er"}
 
 
 def test_the_message_holds_every_scene_and_the_light_of_every_token_before_the_pronoun() -> None:
     traces = [aimed(scene(seed), "cross", 1, 3, ANIMAL) for seed in range(3)]
     words = script(RIDDLE, stage(RIDDLE, traces), ("en", "de"))
     header = opening_component(words, scenes(traces), covers=True).header
-    assert header["onward"] == (
-        ("Swap ", "tired", " for ", "old"), ("Another sentence",), ("Another sentence",),
-    )  # fmt: skip
+    assert header["onward"] == ["Swap **tired** for **old**", *2 * ["Another sentence"]]
     assert (header["source"]["name"], header["target"]["code"]) == ("English", "de")
     one, *_, other = header["scenes"]
     assert " ".join(one["words"]) == "The animal left the street as it was tired. </s>"

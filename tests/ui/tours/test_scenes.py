@@ -84,5 +84,6 @@ def test_a_slide_has_1920_by_1080_pixels_and_notes_a_page_each() -> None:
     pages: list[tuple[int, int]] = []
     pdf = to_pages([exhibit, exhibit], HALL["light"], lambda *done: pages.append(done))
     assert pdf.startswith(b"%PDF") and b"/Count 2" in pdf and pages == [(0, 2), (1, 2)]
+    assert b"HeadlightSans" in pdf and b"/Type3" not in pdf, "fonts are whole, so “ and √ are right"
     with pytest.raises(ValueError, match="first line"):
         replace(lines, columns=("x", "y", "z"))

@@ -71,13 +71,14 @@ class Tab:
 def grid_sheet(
     maps: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], *, label: str,
     how: How = "mean", dimmed_keys: Sequence[int] = (), wide: Floats | None = None,
-    noun: str = "",
+    noun: str = "", named: str = "",
 ) -> Sheet:  # fmt: skip
     """Return the sheet of maps [L, H, queries, keys].
 
     Args:
         wide: [L + 1, H + 1, queries, keys], if layers and heads together are not their means.
         noun: name of a number in the maps, "" for attention weights.
+        named: how combined maps are named, by default as `how`; see `figures.labels.cell_name`.
         label: grid name for screen readers.
         how: how the last row and column combine layers and heads.
         dimmed_keys: columns to cover in grey.
@@ -90,13 +91,14 @@ def grid_sheet(
     noted = {"notes": notes(wide, dimmed_keys, spread=spread), **attention_look(noun=noun)}
     return make_sheet(
         np.stack([band for band, _ in bands]), bands[0][1], query_tokens, key_tokens, how,
-        {"label": label, **noted},
+        {"label": label, **noted}, named,
     )  # fmt: skip
 
 
 def make_sheet(
     maps: NDArray[np.uint8], dimmed: list[int], query_tokens: Sequence[str],
     key_tokens: Sequence[str], how: How, header: Mapping[str, Any],
+    named: str = "",
 ) -> Sheet:  # fmt: skip
     """Return the sheet of shrunk maps [R, C, n, m], single and combined.
 
@@ -105,11 +107,12 @@ def make_sheet(
         header: further entries next to names, tokens and sizes.
     """
     rows, columns, queries, keys = maps.shape
+    last = "Together" if named == "together" else how.capitalize()
     header = {
         **header,
         "row_names": [*(f"Layer {i + 1}" for i in range(rows - 1)), how.capitalize()],
-        "column_names": [*(f"Head {i + 1}" for i in range(columns - 1)), how.capitalize()],
-        "names": names_of(rows, columns, how),
+        "column_names": [*(f"Head {i + 1}" for i in range(columns - 1)), last],
+        "names": names_of(rows, columns, named or how),
         "query_tokens": labels(query_tokens),
         "key_tokens": labels(key_tokens),
         "queries": queries,
@@ -281,7 +284,7 @@ def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[lis
     return [[describe(weights) for weights in band] for band in maps]
 
 
-def names_of(rows: int, columns: int, how: How) -> list[list[str]]:
+def names_of(rows: int, columns: int, how: str) -> list[list[str]]:
     """Return all cell names of a grid with combined maps."""
     cells = [[*range(count - 1), None] for count in (rows, columns)]
     return [[cell_name((r, c), how).capitalize() for c in cells[1]] for r in cells[0]]

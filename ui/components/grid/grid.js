@@ -11,7 +11,7 @@
 // With `off`, the heads that are taken out by kind, every map has a switch, which reports its heads as
 // "switch": its own, those behind a combined map, or all marked heads. Heads switched while Shift is down
 // are reported together, to `join` those that were taken out before.
-import { extend, isOffline, make, plain, range, scaleOf, shown, stepped, syncChoice, touching, watch } from "../shared/index.js";
+import { extend, isOffline, make, percent, plain, range, reads, scaleOf, shown, stepped, syncChoice, touching, watch } from "../shared/index.js";
 import { buildTabs, openKinds, shownKind } from "./kinds.js";
 import { drawAll, undraw } from "./maps.js";
 
@@ -345,12 +345,12 @@ function spoken(kind, row, column) {
 function summary(header, row, column) {
   if (header.summaries) return header.summaries[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];
-  const from = `query ${query + 1} ${header.query_tokens[query]}`;
-  const to = `key ${key + 1} ${header.key_tokens[key]}`;
-  const rest = spread ? `; rows spread over ${spread.toFixed(1)} keys on average` : "";
+  const most = reads(header.query_tokens[query], header.key_tokens[key]);
+  const rest = spread ? `; a row spreads over ${spread.toFixed(1)} tokens on average` : "";
   const dimmed = header.dimmed.length ? `; ${Math.round(100 * hidden)}% of it dimmed` : "";
   const name = header.names[row][column];
-  return `${name}: the largest ${header.noun || "weight"} is ${weight.toFixed(2)}, from ${from} to ${to}${rest}${dimmed}.`;
+  const size = header.noun ? `${header.noun} ${weight.toFixed(2)}` : percent(weight);
+  return `${name}: most of all, ${most}, ${size}${rest}${dimmed}.`;
 }
 
 function heading(role, name, short, isMean) {

@@ -40,6 +40,7 @@ class Map:
     causal: bool = False  # keys after the query are masked and look different from a weight of 0
     #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
+    ringed: Sequence[tuple[int, int]] = ()  # marked cells
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
     def __post_init__(self) -> None:
@@ -77,6 +78,7 @@ class Map:
             "dimmed": sorted(self.dimmed_keys),
             "causal": self.causal,
             "max_height": max_height,
+            "ringed": self.ringed,
             "limit": scale_limit(self.weights) if self.signed else 0,
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),

@@ -4,14 +4,14 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_TYPE = 12; // px of the labels
-const ROOM_FOR_VALUES = 2.55; // em of cell side from which the values are written into the cells
+const ROOM = { share: 1.55, value: 2.55 }; // em of cell side from which percentages and values are written
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
 function component({ root, header, body }, host) {
@@ -155,14 +155,19 @@ function place(map, parts, frame) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, font, size } = themed(root);
+  const { theme, ink, accent, font, size } = themed(root);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
-  pen.font = `${Math.round(side * 0.33)}px ${font}`;
+  const plainly = map.limit || map.noun; // else shares, as percentages
+  const ring = () => map.ringed?.forEach(([row, column]) => {
+    Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
+    pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2);
+  });
+  pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   drawCells(pen, {
@@ -177,11 +182,12 @@ function paint(root, map, parts) {
     },
     finish(at, x, y, colour) {
       const weight = map.weights[at];
-      if (side < ROOM_FOR_VALUES * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
+      if (side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
       pen.fillStyle = inkOn(colour);
-      pen.fillText(number(map, weight, 2), x + side / 2, y + side / 2);
+      pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
     },
   });
+  ring();
 }
 
 function number(map, weight, digits) {
@@ -199,7 +205,8 @@ function described(map, at) {
   const [row, column] = at;
   const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
   if (masked(map, at)) return name;
-  const weight = number(map, map.weights[row * map.keys + column], 4);
+  const value = map.weights[row * map.keys + column];
+  const weight = map.limit || map.noun ? number(map, value, 4) : percent(value, 2);
   const below = map.asked === String(at) ? ". The heads that look there are below." : "";
   return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }

@@ -1,7 +1,7 @@
 // Attention as lines between tokens, one colour per head. The choice is {heads, pin}.
 //
 // The canvas covers only the visible tokens and stays in place while they scroll.
-import { classHeight, fitRows, inkOn, isOffline, make, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
+import { classHeight, fitRows, inkOn, isOffline, make, percent, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
   syncChoice, themeOf, touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
@@ -88,6 +88,11 @@ function read({ header, body }) {
   return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
+// A single map has no switches.
+function isOne(lines) {
+  return lines.layers * lines.heads === 1;
+}
+
 function build(root, lines) {
   const tokens = (side) => lines[`${side}_tokens`].map((text) => {
     const element = make("button", `token ${side}`);
@@ -109,7 +114,7 @@ function build(root, lines) {
   const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
   const drawing = make("div", "drawing",
     make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
-  root.replaceChildren(drawing, parts.legend);
+  root.replaceChildren(drawing, ...(isOne(lines) ? [] : [parts.legend]));
   return parts;
 }
 
@@ -266,13 +271,15 @@ function describe(lines, parts, heads, active, { pin }) {
     const own = all.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
     const best = own.slice(0, 2).map(([, query, key, weight]) => {
       const to = other === "key" ? key : query;
-      return `${to + 1} ${names[other][to]} ${weight.toFixed(2)}`;
+      return `“${names[other][to].split(" → ")[0]}” ${percent(weight)}`;
     });
     const [layer, number] = lines.drawn[head];
-    return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
+    const whose = heads.length > 1 && !isOne(lines) ? ` (layer ${layer + 1}, head ${number + 1})` : "";
+    return best.length ? `${best.join(", ")}${whose}` : "";
   });
-  const rest = perHead.filter(Boolean).join(" · ") || "no line is kept";
-  parts.readout.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
+  const rest = perHead.filter(Boolean).join(" · ") || "nothing: no line is kept";
+  const verb = side === "query" ? "reads" : "is read by";
+  parts.readout.textContent = plain(`“${names[side][at].split(" → ")[0]}” ${verb} ${rest}`);
 }
 
 // Builds a switch for every head (offline: for the heads that were sent), one row per layer. Returns a

@@ -18,9 +18,6 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.packing import Component, attention_colours, labels
 
-#: Alternately plain and strong text, plain first.
-Runs = Sequence[str]
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -29,7 +26,7 @@ class Trial:
     head: tuple[AttentionKind, int, int]  # kind, layer, head
     heading: str
     verdict: str
-    text: Runs  # the translation, changed words strong
+    text: str  # the translation, changed words between **
     hit: bool  # whether the word is lost
 
 
@@ -39,6 +36,9 @@ class Break:
 
     word: str
     step: int  # the token with the word
+    #: heading, verdict: before a trial
+    heading: str
+    verdict: str
     kinds: Sequence[tuple[AttentionKind, str, tuple[int, int]]]  # kind, name, [layers, heads]
     lit: tuple[AttentionKind, int, int] | None  # the head whose light the scene shows
     trials: Sequence[Trial]
@@ -56,43 +56,23 @@ class Scene:
     light: Floats  # [W], weight on every source word after the guess
     heading: str  # what the pronoun is, "" if the scene asks for it and the reply says it
     replies: tuple[str, str]  # to the right noun, the first, and to the other
-    verdict: Runs  # explanation of the light
+    verdict: str  # explanation of the light, strong words between **
     detail: str  # text below the verdict
     breaks: Break | None = None  # None if there is no word to lose
 
 
-@dataclass(frozen=True)
-class Script:
-    """Texts around the scenes."""
-
-    lead: str  # introduction
-    question: str  # asked before the pronoun
-    why: str  # consequence of the answer
-    onward: tuple[Runs, ...]  # per scene, the label of the button for the next scene
-    #: name and code of source and target language
-    languages: tuple[tuple[str, str], tuple[str, str]]
-    guesses: tuple[int, ...] = ()  # scenes whose word is lost without some head
-
-
 def opening_component(
-    script: Script, scenes: Sequence[Scene], *, covers: bool = False
+    texts: Mapping[str, Any], scenes: Sequence[Scene], *, covers: bool = False
 ) -> Component[None]:
     """Return the opening as a component.
 
     Args:
+        texts: around the scenes.
         covers: whether these are all scenes and the page is behind them; otherwise the browser
             requests both at once.
     """
-    source, target = ({"name": name, "code": code} for name, code in script.languages)
-    header = {
-        **vars(script),
-        "source": source,
-        "target": target,
-        "scenes": [_scene(scene) for scene in scenes],
-        "covers": covers,
-        "colours": attention_colours(),
-    }
-    return Component("opening", header)
+    shown = {"scenes": [_scene(scene) for scene in scenes], "covers": covers}
+    return Component("opening", {**texts, **shown, "colours": attention_colours()})
 
 
 def _scene(scene: Scene) -> Mapping[str, Any]:

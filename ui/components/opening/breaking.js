@@ -1,6 +1,10 @@
 // Taking heads out: all heads stand there as buttons, and the translation changes with each choice.
 import { make } from "../shared/index.js";
 
+/** Text with the runs between ** in an element of their own. */
+export const runs = (text, tag = "strong", look = "") =>
+  text.split("**").map((run, i) => (i % 2 ? make(tag, look, run) : make("span", "", run)));
+
 const same = (one, other) => one && other && one.every((part, i) => part === other[i]);
 
 export const breakPart = {
@@ -25,9 +29,9 @@ export const breakPart = {
   /** Show a trial, or ask for one; while the visitor guesses, all heads. */
   tell(trial = null) {
     const { breaks } = this.scene;
-    const asked = `Which head does “${breaks.word}” depend on? Take one out.`;
-    const reply = make("h2", "", trial ? trial.heading : asked, { tabindex: -1 });
-    const outcome = make("p", "verdict", trial ? trial.verdict : "Rows are layers, columns are heads.");
+    const { heading, verdict } = trial ?? breaks;
+    const reply = make("h2", "", heading, { tabindex: -1 });
+    const outcome = make("p", "verdict", verdict);
     const grids = this.guessing ? [this.heads(breaks, trial?.head), this.legend(breaks)] : [];
     this.below.replaceChildren(reply, outcome, ...grids, make("div", "choices", this.ways(trial)));
     this.root.classList.toggle("guessing", this.guessing);
@@ -41,7 +45,7 @@ export const breakPart = {
 
   /** Write the translation without a head, its new words marked. */
   rewrite(text) {
-    this.target.replaceChildren(...text.map((run, i) => make("span", i % 2 ? "asked" : "", run)));
+    this.target.replaceChildren(...runs(text, "span", "asked"));
   },
 
   /** Mark the token that is asked about. */
@@ -66,13 +70,13 @@ export const breakPart = {
       if (trial) ways.push(make("button", "answer", { onclick }, "Show me"));
     } else if (next !== undefined) {
       const { word } = scenes[next].breaks;
-      const label = guesses.indexOf(next) ? `Now “${word}”` : "Which head matters? Guess";
+      const label = guesses.indexOf(next) ? `Now “${word}”` : this.header.guess;
       ways.push(make("button", "main", { onclick: () => guess(next) }, label));
     }
     if (solved) {
       const last = next === undefined ? "main" : "answer";
-      ways.push(this.way("See what every head does", "removals", last));
-      ways.push(this.way("See it in the whole model", "floor"));
+      ways.push(this.way("removals", last));
+      ways.push(this.way("floor"));
     }
     return [...ways, this.onward()];
   },

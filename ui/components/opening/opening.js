@@ -1,7 +1,7 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
 // stands for. Where motion is unwelcome, each stage stands there at once.
 import { calm, extend, lasting, make, shown, watch } from "../shared/index.js";
-import { breakPart } from "./breaking.js";
+import { breakPart, runs } from "./breaking.js";
 import { lightPart } from "./light.js";
 
 const PACE = 430; // ms that one token takes, at most
@@ -189,9 +189,8 @@ class Opening {
     const { heading, replies, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess]);
-    const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
-    const outcome = make("p", "verdict", runs);
-    const explore = this.way("Explore this sentence", "explore");
+    const outcome = make("p", "verdict", runs(verdict));
+    const explore = this.way("translate");
     const choices = make("div", "choices", this.removal(), this.onward(), explore);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
@@ -204,7 +203,7 @@ class Opening {
     const { lit } = this.scene.breaks ?? {};
     if (!lit || this.at === this.header.scenes.length - 1) return [];
     const onclick = ({ currentTarget }) => this.take(currentTarget, lit);
-    return make("button", "main", { onclick }, "Take this head out");
+    return make("button", "main", { onclick }, this.header.removal);
   }
 
   /** The button for the next sentence. */
@@ -222,8 +221,7 @@ class Opening {
       this.ask();
       this.below.querySelector("h2").focus({ preventScroll: true });
     };
-    const label = onward[this.at].map((run, i) => make(i % 2 ? "strong" : "span", "", run));
-    return make("button", "answer swap", { onclick: next }, label);
+    return make("button", "answer swap", { onclick: next }, runs(onward[this.at]));
   }
 
   /** Turn to a scene; its sentence then stands in the sidebar, too. */
@@ -233,12 +231,12 @@ class Opening {
   }
 
   /** A button that leaves for a page on this scene. */
-  way(label, to, look = "answer") {
+  way(to, look = "answer") {
     const onclick = ({ currentTarget }) => {
       currentTarget.setAttribute("aria-busy", "true");
       this.report("leave", { scene: this.at, to });
     };
-    return make("button", look, { onclick }, label);
+    return make("button", look, { onclick }, this.header.ways[to]);
   }
 
   /** Give way to the page, which fades in. */

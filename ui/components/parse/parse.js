@@ -1,11 +1,11 @@
 // A sentence under its tree. The chosen bracket (header.choice, a node) lights the words that the
 // model looked at when it wrote that bracket; the panel beside names them. The body has one row of
 // float32 a node, over the words and `</s>`, -1 where the model did not write the node.
-import { colourOf, floatsOf, inkOn, make, percent, plain, rowOf, shape, shown, syncChoice, themeOf, watch, weightLevel,
+import { classHeight, colourOf, floatsOf, inkOn, make, percent, plain, rowOf, shape, shown, syncChoice, themeOf, watch, weightLevel,
   widthsIn } from "../shared/index.js";
 
 const LEVEL = 2.6; // from one level of the tree to the next, in em
-const [SMALLEST, LARGEST] = [0.88, 1.45]; // of an em, to fit the view; a longer sentence scrolls
+const [SMALLEST, LARGEST] = [0.9, 1.45]; // of an em, to fit the view; a longer sentence scrolls
 
 function component({ root, header, body }, host) {
   const choice = syncChoice(host, header);
@@ -57,8 +57,10 @@ function placed(view, unit) {
     places[at].level = 1 + Math.max(...children.map((child) => places[child].level));
     places[at].x = (places[children[0]].x + places[children.at(-1)].x) / 2;
   }
-  const height = ((places[0].level + 1) * LEVEL + 2.6) * unit;
-  for (const place of places) place.y = height - (3.4 + place.level * LEVEL) * unit;
+  const levels = places[0].level + 1;
+  const level = Math.max(LEVEL, (classHeight(view.root, 4) / unit - 2.6) / levels);
+  const height = (levels * level + 2.6) * unit;
+  for (const place of places) place.y = height - (3.4 + place.level * level) * unit;
   return { columns, end, places, height, unit, width: end.x + 1.6 * unit };
 }
 

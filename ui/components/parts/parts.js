@@ -85,7 +85,7 @@ function paint(view, map, values, sizes) {
 
 function labels(pen, view, cells, named) {
   const { tokens, rows } = view.header;
-  const size = Math.min(view.look.size, Math.max(10, cells.w * 0.9));
+  const size = Math.min(view.look.size, Math.max(12, cells.w * 0.9));
   pen.font = `${size}px ${view.look.font}`;
   pen.fillStyle = view.look.ink;
   pen.textBaseline = "middle";

@@ -1,7 +1,7 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
 import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
-  pageTop, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
+  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
   "../shared/index.js";
 
 const LABEL = 12; // px at scale 1
@@ -165,7 +165,8 @@ export const matrixPart = {
     const weight = this.shown()[kind][t * labels.length + key];
     if (!this.exists(kind, t, key)) return name;
     const of = kind === "cross" ? "cross-attention" : "self-attention";
-    return `${name}${weight.toFixed(bits === 16 ? 4 : 2)} ${of}${noun ? `, ${noun}` : ""}`;
+    const digits = bits === 16 ? 2 : 0;
+    return `${name}${noun ? weight.toFixed(digits + 2) : percent(weight, digits)} ${of}${noun ? `, ${noun}` : ""}`;
   },
 
   /** Read the current row's weight in a column while the pointer is on a chip of a lane. */

@@ -107,10 +107,16 @@ export function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
   return cell.includes(-1) ? null : cell;
 }
 
-// Describes a cell: "query 2 b, key 1 a: ", followed by the reason if it has no weight.
+// Describes a cell, as `reads` of figures/labels.py: "“weil” reads “it” to predict “es”".
+export function reads(row, column) {
+  const [reader, predicted] = row.split(" → ");
+  return `“${reader}” reads “${column}”${predicted ? ` to predict “${predicted}”` : ""}`;
+}
+
+// Describes a cell before its number, or says why it has none.
 export function cellName(rows, columns, [row, column], exists = true) {
-  const place = `query ${row + 1} ${rows[row]}, key ${column + 1} ${columns[column]}: `;
-  return exists ? place : `${place}masked, this key comes later than the query`;
+  if (exists) return `${reads(rows[row], columns[column])}: `;
+  return `“${rows[row].split(" → ")[0]}” cannot read “${columns[column]}”, which comes later (masked)`;
 }
 
 // Places an element of the canvas's parent around a cell; hides it if there is no such cell.

@@ -8,8 +8,8 @@ export function range(n) {
   return Array.from({ length: n }, (_, i) => i);
 }
 
-export function percent(share) {
-  return `${Math.round(100 * share)}%`;
+export function percent(share, digits = 0) {
+  return `${(100 * share).toFixed(digits)}%`;
 }
 
 export function norm(vector) {

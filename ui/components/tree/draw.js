@@ -180,7 +180,7 @@ function paintNode(pen, view, state, index, box) {
     pen.font = name;
     pen.fillText(text, box.x + size.margin, box.y + box.h * (two ? 0.32 : 0.53));
     pen.fillStyle = ink.quiet;
-    pen.font = `${Math.max(11.5 * size.unit, 11)}px ${font}`;
+    pen.font = `${Math.max(12 * size.unit, 12)}px ${font}`;
     if (two) {
       const numbers = `${signed(header.total[index])} · ${signed(header.score[index])}`;
       pen.fillText(numbers, box.x + size.margin, box.y + box.h * 0.74);
@@ -216,7 +216,7 @@ function paintMark(pen, view, box, name, colour, active) {
   const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
   drawDisc(pen, x, box.y - 1, r, colour);
   pen.fillStyle = inkOn(colour);
-  pen.font = `600 ${Math.max(11, 11 * size.unit)}px ${font}`;
+  pen.font = `600 ${Math.max(12, 12 * size.unit)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillText(name.toUpperCase(), x, box.y - 0.5);

@@ -1,0 +1,229 @@
+"""The page "Word for word": the links of a sentence, and which head aligns best."""
+
+import json
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import streamlit as st
+
+from figures.attention import head_table
+from figures.labels import plain, signed
+from transformer.errors import InputError
+from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
+from transformer.measures.pharaoh import MOST_PAIRS, Linked, read_linked, written
+from transformer.measures.words import Row, links, words_of
+from transformer.training.data import reversal
+from transformer.training.linked import has_links, linked_sentences
+from transformer.translator import Translator
+from transformer.types import Floats, Report
+from ui.alignment.choice import GOLDS, AlignmentChoice, place_now, row_now
+from ui.alignment.exhibits import (
+    ROWS,
+    as_measure,
+    drawing_of,
+    grid_exhibit,
+    units_of,
+    word_for_word,
+    word_map,
+)
+from ui.components.mount import show
+from ui.core import url_state
+from ui.core.examples import languages_of_training
+from ui.core.layout import current_theme, draw_chart
+from ui.core.side import Side
+from ui.core.view import View
+from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
+from ui.export.download import download_button, figure_for
+from ui.frame.steering import draw_steer_form
+from ui.work.desk import MEASURING, computed, drawn, get_tracer, run
+from ui.work.results import Computation
+
+#: Pairs of a set that the page reads; the command line reads all.
+MOST = 100
+_OWN = "headlight_own_links"
+
+
+def map_of(side: Side) -> Computation[Floats]:
+    """Return the computation of the map on screen."""
+    place = as_measure(cell_measure()), *place_now(side.trace), row_now()
+    return Computation(
+        "word map", place, lambda model, trace: word_map(model, trace, *place)
+    )  # fmt: skip
+
+
+def draw_links(side: Side) -> None:
+    """Draw the controls, the crossing lines and the links in words."""
+    view, trace, row = side.view, side.trace, row_now()
+    n_layers, n_heads = trace.cross.shape[:2]
+    with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
+        cell = layer_and_head(
+            "alignment", "cross", n_layers, n_heads, cell=place_now(trace), width=150
+        )
+        names = {name: f"{name.capitalize()} row" for name in ROWS}
+        choose_one("Row", AlignmentChoice.row, names, st.container(width="content"))
+        st.toggle("Soft", **bound(AlignmentChoice.soft), help="All links that together hold 90% "
+                  "of a word's row, not the largest alone.")  # fmt: skip
+        cells_control()
+    soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
+    show(drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment")
+    found, words = (
+        sorted(links(maps), key=lambda link: link[::-1]),
+        words_of(trace, row, units_of(trace, row)),
+    )
+    spelled = " · ".join(
+        f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
+        for source, target in found
+    )
+    log_probs = trace.log_probs
+    st.markdown(
+        f"**In words** ({ROWS[row]}): {spelled}.  \n:gray["
+        f"{'The given' if trace.forced else 'This'} translation has log-probability "
+        f"{signed(float(log_probs.sum()))} nats, {signed(float(log_probs.mean()))} a token.]"
+    )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.code(written(found), language=None)
+        st.space("stretch")
+        if view.kind == "checkpoint":
+            with st.popover("Your own translation", type="tertiary", icon=":material/edit:"):
+                draw_steer_form(view)
+        download_button(
+            partial(
+                figure_for, view, word_for_word, measure=as_measure(cell_measure()),
+                layer=cell[0], head=cell[1], row=row, soft=soft,
+            ),
+            key="alignment", name=f"word-for-word-{cell_measure()}", n_numbers=maps.size,
+        )  # fmt: skip
+
+
+def golds_of(view: View) -> tuple[str, ...]:
+    """Return the sets of gold links that fit a model's languages."""
+    source, target = languages_of_training(view.entry.whole, view.entry.metrics)
+    golds = ["made"] * has_links(source, target)
+    golds += ["letters"] * (view.examples.kind == "letters")
+    if {source, target} == {"en", "de"} and _folder() is not None:
+        golds.append("drawn")
+    return (*golds, "own")
+
+
+def _folder() -> Path | None:
+    """Return the folder that has the links that people drew, or None."""
+    root = Path(__file__).parents[2]
+    places = [os.environ.get("HEADLIGHT_DATA"), root / "data", root.parent / "shared" / "data"]
+    found = (Path(place) for place in places if place and (Path(place) / FOLDER).is_dir())
+    return next(found, None)
+
+
+def gold_of(name: str, view: View) -> Aligned:
+    """Return a set of gold links, at most `MOST` pairs of it. Raises `DataError`."""
+    source, target = languages_of_training(view.entry.whole, view.entry.metrics)
+    if name == "drawn" and (folder := _folder()) is not None:
+        aligned = read_gold(folder, source)
+        return Aligned(aligned.pairs[:MOST], aligned.gold[:MOST])
+    if name == "letters":
+        # Letters that occur twice can be told apart by their places alone, which is harder.
+        tests = (text for text, _ in reversal(4000).tests["reverse_test"])
+        texts = [text for text in tests if 1 < len(text) == len({*text})][:MOST]
+        return letters(texts)
+    return joined(linked_sentences(source, target)[:MOST], partial=True)
+
+
+def joined(rows: Sequence[Linked], *, partial: bool = False) -> Aligned:
+    """Return linked pairs as a set of gold links."""
+    pairs = tuple((row.source, row.target) for row in rows)
+    return Aligned(pairs, tuple(row.gold for row in rows), partial=partial)
+
+
+def draw_errors(view: View) -> None:
+    """Draw the choice of gold links and, once asked for, the grid of alignment errors."""
+    model = get_tracer(view)
+    st.markdown("#### Which head aligns best?")
+    golds = golds_of(view)
+    stored = url_state.get(AlignmentChoice.gold)
+    chosen = stored if stored in golds else golds[0]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox(
+            "Links to compare with", golds, format_func=GOLDS.__getitem__, width=320,
+            **bound(AlignmentChoice.gold, value=chosen),
+        )  # fmt: skip
+        aligned = _own() if chosen == "own" else gold_of(chosen, view)
+        if aligned is not None:
+            st.button("Measure every head", key="errors_asked", icon=":material/grid_on:",
+                      **sets(AlignmentChoice.errors, True))  # fmt: skip
+    if aligned is not None and url_state.get(AlignmentChoice.errors):
+        whole = isinstance(model, Translator) and view.kind == "checkpoint"
+
+        def make(report: Report) -> Grid:
+            grid = partial(error_grid, model, aligned, progress=report)
+            return grid() if whole else grid(["weight"])
+
+        work = ("alignment", view.entry.ref, view.device, aligned)
+        _draw_grid(run(work, make, MEASURING))
+
+
+def _own() -> Aligned | None:
+    """Draw the field for a visitor's own links, and return them if they are valid."""
+    first = st.selectbox("Words count from", [0, 1], key="own_first", width=130)
+    file = st.file_uploader(
+        f"One pair a line, at most {MOST_PAIRS}: source ||| target ||| 0-0 1-2 2p3 (p: possible)",
+        ["txt", "tsv"], max_upload_size=1, key="own_links",
+    )  # fmt: skip
+    if file is not None:
+        st.session_state[_OWN] = file.getvalue()
+    if not (raw := st.session_state.get(_OWN)):
+        return None
+    try:
+        return joined([*read_linked(raw.decode(), first)])
+    except (InputError, UnicodeDecodeError) as error:
+        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        st.warning(plain(f"{reason[:1].upper()}{reason[1:]}."), icon=":material/short_text:")
+        return None
+
+
+def _draw_grid(grid: Grid) -> None:
+    best, row, name = grid.best(), row_now(), cell_measure()
+    where = f"layer {best.layer + 1}, " + (
+        "all heads together" if best.head is None else f"head {best.head + 1}"
+    )
+    low, high = best.interval
+    st.markdown(
+        f"**{where.capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one half of "
+        f"{len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; on the "
+        f"other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and a "
+        f"guess along the diagonal has {best.diagonal:.1%}."
+    )
+    measure = name if name in grid.measures else "weight"
+    errors = grid.errors()[list(grid.measures).index(measure), get_args(Row).index(row)]
+    at = tuple(
+        int(place) for place in np.unravel_index(errors[:, :-1].argmin(), errors[:, :-1].shape)
+    )
+    st.caption(f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best.")
+    draw_chart(
+        drawn(head_table, errors[:, :-1], current_theme(), what="AER"),
+        f"Least error: layer {at[0] + 1}, head {at[1] + 1}, {errors[at]:.2f}.", key="errors",
+    )  # fmt: skip
+    _draw_bests(grid)
+    heads = json.dumps({
+        "alignment_heads": grid.alignment_heads(), "measure": best.measure, "row": best.row,
+    })  # fmt: skip
+    st.caption("Your alignment heads, [layer, head] from 0, better than the diagonal, to copy:")
+    st.code(heads, language="json")
+    download_button(lambda: grid_exhibit(grid), key="errors", name="alignment-errors")
+
+
+def _draw_bests(grid: Grid) -> None:
+    """Draw the best place of each measure and row in words, chosen on one half."""
+    first, second = grid.errors(0), grid.errors(int(len(grid.counts) > 1))
+    lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
+    for at, measure in enumerate(grid.measures):
+        for number, row in enumerate(get_args(Row)):
+            layer, head = np.unravel_index(first[at, number].argmin(), first.shape[2:])
+            which = "all heads" if head == first.shape[-1] - 1 else f"head {head + 1}"
+            error = second[at, number, layer, head]
+            lines.append(f"| {measure} | {row} | layer {layer + 1}, {which} | {error:.1%} |")
+    guess = grid.diagonal(int(len(grid.counts) > 1))
+    lines.append(f"| none | | a guess along the diagonal | {guess:.1%} |")
+    st.markdown("\n".join(lines))
