@@ -80,7 +80,7 @@ function openText({ pieces, kind, scores, charsmap, spaces, removed, unk, bytes 
         const id = ids.get(text.slice(start, start + length));
         if (id === undefined) continue;
         single ||= length === width;
-        offer(start, start + length, id, scores[id] + best[start]);
+        offer(start, start + length, id, Math.fround(scores[id] + best[start]));
       }
       if (!single) offer(start, start + width, unk, Math.fround(unknownScore + best[start]));
       start += width;
