@@ -1,7 +1,8 @@
-// Streamlit's own page, as components see it: its main part, what closes at Escape, the link past the
-// sidebar, tooltips and charts, and the addresses that it pushes.
+// Streamlit's own page, as components see it: its main part, what closes at Escape, a page that
+// runs no script, the link past the sidebar, tooltips and charts, and the addresses that it pushes.
 export const MAIN = "[data-testid=stMain]";
 export const OPEN = "[data-testid=stPopoverBody], [role=combobox][aria-expanded=true]";
+export const IDLE = "[data-testid=stApp][data-test-script-state=notRunning]";
 export const SKIP = "[data-testid=stSkipToContent]";
 export const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from transformer.trace.removals import Head
 from transformer.types import Floats
 from ui.components.opening import Trial
 from ui.core.doubts import headline
-from ui.work.results import Computation
+
+if TYPE_CHECKING:  # facts are written without Streamlit
+    from ui.work.results import Computation
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6

@@ -50,7 +50,7 @@ def weight_or_effect(scene: Scene) -> StopFacts:
 
 @fact
 def value_of_a_sink(scene: Scene) -> StopFacts:
-    """The length of the value that a head takes from its favourite sink."""
+    """The length of the value that a head takes from the sink it reads most."""
     trace = scene.trace
     other = [name != "word" for name in key_classes(trace.src_tokens, trace.src_special)]
     layer, head = best(trace.cross[..., other].sum((2, 3)))

@@ -1,6 +1,6 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
-import { HELPS, MAIN, OPEN, replaceBareAddresses, SKIP } from "../../platform/page.js";
+import { HELPS, IDLE, MAIN, OPEN, replaceBareAddresses, SKIP } from "../../platform/page.js";
 import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
@@ -148,8 +148,7 @@ function said() {
 // Brings a result that differs from those `before` into sight, once no script runs: as much of it as says it.
 function bring(before, tries = 80) {
   const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
-  const idle = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
-  if (!result || !idle) return tries && setTimeout(bring, 100, before, tries - 1);
+  if (!result || !document.querySelector(IDLE)) return tries && setTimeout(bring, 100, before, tries - 1);
   const { top, bottom } = result.getBoundingClientRect();
   const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
   const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
