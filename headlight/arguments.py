@@ -35,6 +35,8 @@ def check_arguments(function: Callable[..., Any], *args: Any, **options: Any) ->
         _check_type(name, value, hints[name])
     for name, (first, last) in (_SIZES | _bounds(bound.arguments)).items():
         value = bound.arguments.get(name, ())
+        if isinstance(value, str):  # a name, such as "reading" for a row; its type was checked
+            continue
         for index in value if isinstance(value, Iterable) else {value} - {None}:
             checked_whole(name, index, last, first)
 
