@@ -261,11 +261,11 @@ def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
 def test_a_switch_costs_the_new_translation_and_one_pass(
     open_page: RunApp, nothing_cached: None, forward_passes: Callable[[], int]
 ) -> None:
-    """The encoder takes one pass, each step one, and checking the maps two."""
+    """The encoder takes one pass, each step one, checking the maps two, and their norms two."""
 
     def plain() -> int:
         record = trace_of(app).search
-        return 1 + len(record.steps) + 2 if record else 0
+        return 1 + len(record.steps) + 4 if record else 0
 
     app = open_page("attention", display="matrix", layer="1", head="2", map="cell")
     assert 0 < forward_passes() <= plain()

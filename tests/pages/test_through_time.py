@@ -155,7 +155,8 @@ def test_one_stack_is_seen_in_time_too(open_page: RunApp, family: Path, tmp_path
     assert np.exp(wanted[0].log_probs[0]) != pytest.approx(
         np.exp(finished.guesses(finished.trace(CAT), 1)[0].log_probs[0]), rel=1e-3
     )
-    listed = app.main.get("vega_lite_chart")[0].proto.alt
+    _, bars = app.main.get("vega_lite_chart")  # candidates of one place, then all places
+    listed = bars.proto.alt
     shares = [f"{100 * np.exp(each.log_prob):.0f}%" for each in wanted if each.log_prob is not None]
     assert [each.rsplit(" ", 1)[1].strip(".") for each in listed.split(", ")] == shares
 

@@ -59,6 +59,7 @@ def why_too_long(trace: Trace) -> str | None:
     return f"Measures are made for up to {MOST_WEIGHTS:,} weights; this text has {size:,}."
 
 
+@literals
 def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
     """Return why the edges of a kind with n queries and m keys have no effect, or None."""
     if kind == "encoder_self":

@@ -157,6 +157,7 @@ def measured_maps(
     return row_shares(chosen)
 
 
+@literals
 def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
     """Raise `InputError` if a model's edges have no such measure."""
     if measure != "weight" and not (isinstance(model, Translator) and trace.cross.size):

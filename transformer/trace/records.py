@@ -104,6 +104,7 @@ class Cells:
     #: largest difference of a number in a block's output from the sum of its parts
     gap: float = 0.0
 
+    @literals
     def at(self, kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Floats:
         """Return the map of a head, or of all layers or heads together, [n, m]."""
         places = (-1 if place is None else place for place in (layer, head))

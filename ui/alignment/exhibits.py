@@ -72,7 +72,7 @@ def word_for_word(
         title="The translation, word for word",
         caption=f"{measure.capitalize()} of cross-attention, {cell_name((layer, head))}, in "
         f"{ROWS[row]}: summed over the pieces of a source word, averaged over those of a target "
-        f"word. Each target word is linked to its largest. Pharaoh: {written(found)}",
+        f"word. Each target word is linked to its largest. Pharaoh: {written(found)}.",
         parts=(
             Panel("Alignment", np.clip(maps, 0, 1), numbered(words.targets),
                   numbered(words.sources), "target word", "source word"),

@@ -46,9 +46,11 @@ def sinks_of(place: Place) -> Computation[Sinks]:
             assert cells is not None
             norm = cells.at(kind, layer, head)
             masses["norm"] = mass_by_class(norm, classes)
-            if None not in place and words.any():  # the last row sees every key
-                lengths = norm[-1] / np.maximum(weight[-1], np.float32(1e-30))
-                length = float(lengths[key] / lengths[words].mean())
+            # The last row sees every key, except those that an edit hides.
+            seen = words & (weight[-1] > 0)
+            if None not in place and seen.any() and weight[-1, key] > 0 and norm[-1].any():
+                usual = (norm[-1, seen] / weight[-1, seen]).mean()
+                length = float(norm[-1, key] / weight[-1, key] / usual)
         return Sinks(masses, key, float(weight[:, key].mean()), length)
 
     return Computation("sinks", place, make)
@@ -70,6 +72,8 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
         text += "Because" if short else "Not because"
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
         text += "word's" + (", so attention there adds little." if short else ".")
+    elif "norm" in sinks.masses and None not in place:
+        text += "This head is out or hidden from it, so its value adds nothing."
     elif "norm" in sinks.masses:
         text += "Choose one layer and head to see how long its value vector is there."
     else:

@@ -38,9 +38,8 @@ def test_hints_are_for_a_mouse_and_for_touch() -> None:
 
 
 def test_explanations_link_to_entries_and_show_them() -> None:
-    assert glossary.EXPLANATIONS.keys() - {"toy", "watch", "table3", "layers", "why"} <= {
-        spec.path for spec in all_pages()
-    }
+    views = {"toy", "watch", "table3", "layers", "why", "against"}
+    assert glossary.EXPLANATIONS.keys() - views <= {spec.path for spec in all_pages()}
     for said in glossary.EXPLANATIONS.values():
         assert said.text or said.terms
         assert [*entries(linked(said.text, *said.links))] == [*said.links]

@@ -300,8 +300,8 @@ def test_the_font_of_the_app_is_in_the_page(monkeypatch: pytest.MonkeyPatch) -> 
 def test_nothing_is_asked_of_a_network_and_no_text_is_markup() -> None:
     page = Reader(lens_page())
     assert {tag for tag, _ in page.elements} <= {
-        "html", "head", "meta", "title", "style", "body", "h1", "p", "div", "script", "noscript",
-        "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "pre",
+        "html", "head", "meta", "title", "style", "body", "main", "h1", "p", "div", "script",
+        "noscript", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "pre",
         "code", "footer",
     }  # fmt: skip
     for tag, attributes in page.elements:
