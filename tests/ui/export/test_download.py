@@ -301,8 +301,8 @@ def test_nothing_is_asked_of_a_network_and_no_text_is_markup() -> None:
     page = Reader(lens_page())
     assert {tag for tag, _ in page.elements} <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "p", "div", "script",
-        "noscript", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "pre",
-        "code", "footer",
+        "noscript", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td",
+        "bdi", "pre", "code", "footer",
     }  # fmt: skip
     for tag, attributes in page.elements:
         assert not attributes.keys() & {"src", "href", "srcset", "style"}, tag
