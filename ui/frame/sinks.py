@@ -27,7 +27,8 @@ class Sinks(NamedTuple):
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key
     weight: float  # its share of the weight
-    length: float | None  # of its value through W_O by the words' mean, if it is known
+    #: of its value through W_O by the mean of words, if the last row gives shares to both
+    length: float | None
 
 
 def sinks_of(place: Place) -> Computation[Sinks]:
@@ -46,9 +47,10 @@ def sinks_of(place: Place) -> Computation[Sinks]:
             assert cells is not None
             norm = cells.at(kind, layer, head)
             masses["norm"] = mass_by_class(norm, classes)
-            if None not in place and words.any():  # the last row sees every key
-                lengths = norm[-1] / np.maximum(weight[-1], np.float32(1e-30))
-                length = float(lengths[key] / lengths[words].mean())
+            seen = weight[-1] > 1e-30  # in a causal map, only the last row may see every key
+            lengths = norm[-1] / np.where(seen, weight[-1], np.float32(1))
+            if None not in place and seen[key] and lengths[words & seen].any():
+                length = float(lengths[key] / lengths[words & seen].mean())
         return Sinks(masses, key, float(weight[:, key].mean()), length)
 
     return Computation("sinks", place, make)
@@ -70,6 +72,9 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
         text += "Because" if short else "Not because"
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
         text += "word's" + (", so attention there adds little." if short else ".")
+    elif "norm" in sinks.masses and None not in place:
+        text += "Its value vector has no length to compare here: by norm, the last row of this map "
+        text += "is 0 at this key or at every word."
     elif "norm" in sinks.masses:
         text += "Choose one layer and head to see how long its value vector is there."
     else:
