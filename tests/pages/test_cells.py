@@ -1,9 +1,11 @@
 """One setting chooses what every map shows."""
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 import headlight
@@ -17,6 +19,7 @@ from transformer.errors import InputError
 from transformer.measures.sinks import key_classes
 from transformer.translator import Translator
 from ui.components.grid import Cell
+from ui.frame.sinks import sinks_of
 
 
 def captions(app: AppTest) -> str:
@@ -109,6 +112,16 @@ def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
         ratio = lengths[sinks.argmax()] / lengths[classes == "word"].mean()
         assert f"{ratio:.2f} times as long as a word's" in captions(app)
         assert ("Not because" in captions(app)) == (ratio > 0.75)
+
+
+def test_a_head_without_values_has_no_lengths_to_compare(tiny_translator: Translator) -> None:
+    translator = copy.deepcopy(tiny_translator)
+    attention: Any = translator.model.decoder[0].cross_attention
+    with torch.no_grad():
+        attention.w_o.weight[:, : attention.d_v] = 0  # the first head adds nothing
+    trace = translator.trace(CAT)
+    lengths = [sinks_of(("cross", 0, head)).make(translator, trace).length for head in (0, 1)]
+    assert lengths[0] is None and lengths[1] is not None
 
 
 def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:

@@ -25,7 +25,7 @@ MOST = 3  # cells that are ringed
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
     """Say below a map what its cells show, and which keys get its attention."""
-    weights, places = replace(view, cells=()), places_of(choice)
+    weights, places = view.of_weights, places_of(choice)
     if text := about_cells(weights, places, check=check):
         st.caption(text)
     if places:
@@ -35,7 +35,7 @@ def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> 
 def other_map(view: View, choice: AttentionChoice) -> Map | str:
     """Return the same map by the second measure, or why there is none."""
     name, places = url_state.get(CellChoice.against), places_of(choice)
-    weights = replace(view, cells=())
+    weights = view.of_weights
     if (reason := why_not_measure(weights, places, name)) is not None:
         return reason
     other = measured_view(weights, places, name)

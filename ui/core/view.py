@@ -157,6 +157,11 @@ class View:
         return replace(self, entry=replace(self.entry, ref=self.entry.ref.edited("")))
 
     @property
+    def of_weights(self) -> Self:
+        """The same view with attention weights in its maps."""
+        return replace(self, cells=()) if self.cells else self
+
+    @property
     def examples(self) -> Examples:
         """Example sentences for the model."""
         return examples_for(self.checkpoint, self.entry.metrics)

@@ -62,7 +62,7 @@ def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> V
 
 
 def _measured(view: View, places: Sequence[Place], name: str) -> View:
-    view = replace(view, cells=())
+    view = view.of_weights
     name, only = name or cell_measure(), url_state.get(CellChoice.words_only)
     if name != "weight" and why_not_measure(view, places, name):
         name = "weight"
@@ -88,7 +88,7 @@ def about_cells(view: View, places: Sequence[Place], *, check: bool = False) -> 
     """
     if weights_alone() and not check:
         return ""
-    return _about(replace(view, cells=()), places, check or url_state.get(CellChoice.check))
+    return _about(view.of_weights, places, check or url_state.get(CellChoice.check))
 
 
 def _about(view: View, places: Sequence[Place], check: bool) -> str:

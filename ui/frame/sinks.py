@@ -27,7 +27,8 @@ class Sinks(NamedTuple):
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key
     weight: float  # its share of the weight
-    length: float | None  # of its value through W_O by the words' mean, if it is known
+    #: of its value through W_O by the mean of words, if the last row gives shares to both
+    length: float | None
 
 
 def sinks_of(place: Place) -> Computation[Sinks]:
@@ -46,11 +47,10 @@ def sinks_of(place: Place) -> Computation[Sinks]:
             assert cells is not None
             norm = cells.at(kind, layer, head)
             masses["norm"] = mass_by_class(norm, classes)
-            # The last row sees every key, except those that an edit hides.
-            seen = words & (weight[-1] > 0)
-            if None not in place and seen.any() and weight[-1, key] > 0 and norm[-1].any():
-                usual = (norm[-1, seen] / weight[-1, seen]).mean()
-                length = float(norm[-1, key] / weight[-1, key] / usual)
+            seen = weight[-1] > 1e-30  # in a causal map, only the last row may see every key
+            lengths = norm[-1] / np.where(seen, weight[-1], np.float32(1))
+            if None not in place and seen[key] and lengths[words & seen].any():
+                length = float(lengths[key] / lengths[words & seen].mean())
         return Sinks(masses, key, float(weight[:, key].mean()), length)
 
     return Computation("sinks", place, make)
@@ -73,7 +73,8 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
         text += "word's" + (", so attention there adds little." if short else ".")
     elif "norm" in sinks.masses and None not in place:
-        text += "This head is out or hidden from it, so its value adds nothing."
+        text += "Its value vector has no length to compare here: by norm, the last row of this map "
+        text += "is 0 at this key or at every word."
     elif "norm" in sinks.masses:
         text += "Choose one layer and head to see how long its value vector is there."
     else:

@@ -62,7 +62,7 @@ def draw_why(side: Side, place: HeadChoice, key: int) -> None:
             "so the score is a sum over pairs, a part of the query times a part of the key. Each "
             "LayerNorm keeps its scale in this sentence. So the sum is exact, but a part's effect "
             "is not: everything after it changes too.",
-            "score in parts", "LayerNorm",
+            "score in parts", "score", "LayerNorm",
         ), width="stretch")  # fmt: skip
         choice = dict(zip(("kind", "layer", "head", "query"), vars(place).values(), strict=True))
         download_button(

@@ -785,7 +785,7 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
     for arguments in (
         ("parse", "x", "--checkpoint"),
         ("evaluate", *files, "--checkpoint"), ("typed", "--checkpoint"), ("show",),
-        ("measure", "--data", tmp_path), ("align", "--data", tmp_path),
+        ("measure", "--data", tmp_path), ("align", "--data", tmp_path, "--checkpoint"),
     ):  # fmt: skip
         refused = command(*arguments, t5).refused
         assert "a model of the transformers library; `trace` works" in refused, arguments
