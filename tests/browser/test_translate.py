@@ -77,7 +77,7 @@ def test_a_typed_sentence_gives_translation_and_heatmap(app: str, open_page: Ope
     point_at_matrix(page.locator("canvas.matrix"), t, s)
     tip = page.locator(".player .tip")
     expect(tip).to_be_visible()
-    for told in (f"{expected.cross[1, 0, t, s]:.4f}", expected.src_tokens[s],
+    for told in (f"{expected.cross[1, 0, t, s]:.2%}", expected.src_tokens[s],
                  expected.predicted_tokens[t]):  # fmt: skip
         expect(tip).to_contain_text(told)
 
