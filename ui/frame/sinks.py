@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import code, plain_token
-from figures.palette import CHROME, categorical
+from figures.palette import CHROME, categorical, ink_on
 from transformer.attribution.cells import Place, measured, why_weight_only
 from transformer.measures.heads import combine
 from transformer.measures.sinks import KEY_CLASSES, KeyClass, key_classes, mass_by_class
@@ -85,11 +85,12 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
 def _bar(name: str, masses: dict[KeyClass, float]) -> str:
     theme = current_theme()
     chrome = CHROME[theme]
-    colours = [chrome.accent, chrome.muted, *categorical(6, theme)[3:]]
+    fills = (chrome.accent, chrome.muted, *categorical(6, theme)[3:])
+    colours = dict(zip(KEY_CLASSES, fills, strict=False))
     said = ", ".join(f"{kind} {mass:.2f}" for kind, mass in masses.items())
     parts = "".join(
         f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
-        f"{colours[KEY_CLASSES.index(kind)]}; color: {chrome.surface}; overflow: hidden; "
+        f"{colours[kind]}; color: {ink_on(colours[kind])}; overflow: hidden; "
         f'text-align: center; height: 1.2rem">'
         f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
         for kind, mass in masses.items()

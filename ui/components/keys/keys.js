@@ -93,7 +93,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     gloss.hidden = !of;
     gloss.textContent = of?.title ?? "";
     const at = aside(event);
-    if (at.tagName !== "CANVAS") bring(said()); // a map says at its cell where the answer is
+    if (!at.matches("canvas, .switch")) bring(said()); // a map says at its cell where the answer is
     if (root.hovered) hover(root.hovered, event, ["pointerout", "mouseout"]);
     root.hovered = touched && at.closest(HELPS) && at;
     // Help that opened during a tap would close with it.
