@@ -115,7 +115,7 @@ def ends(node: Any) -> list[Any]:
             return [not node.value, bool(node.value)]
         case "button_group" if not node._is_single_select:
             return [[], labels[:1], labels[-2:]]
-        case "selectbox" | "button_group" | "pagination":
+        case "selectbox" | "radio" | "button_group" | "pagination":
             return [labels[0], labels[-1]]
         case "multiselect":
             return [[], labels[:1], labels[-2:]]
@@ -189,7 +189,7 @@ def opens_on(node: Any) -> Any:
     if node.type in ("button_group", "multiselect"):
         defaults = [node.options[index] for index in proto.default]
         return list(proto.raw_values) if proto.set_value else defaults
-    if node.type == "selectbox":
+    if node.type in ("selectbox", "radio"):
         return proto.raw_value if proto.set_value else node.options[proto.default]
     return proto.value if proto.set_value else proto.default
 
@@ -198,7 +198,7 @@ def holds(node: Any) -> Any:
     """Return the widget's value on the server, in the format of `opens_on`."""
     if node.type == "button_group":
         return list(node.formatted_values)
-    if node.type == "selectbox":
+    if node.type in ("selectbox", "radio"):
         return node.options[node.index]
     if node.type == "slider":
         return [node.value]
