@@ -20,11 +20,13 @@ from ui.frame.page import Page, all_pages
 
 Name = tuple[str, str]
 
-#: Controls that are actions, not state: their key, and why they leave nothing.
+#: Controls whose state a link does not hold: their key, and why.
 ACTS = {
     "example_box": "takes an example as the sentence, and is empty again",
     "edit_box": "adds an edit to the link, and is empty again",
     "door_entry": "opens another page",
+    "own_links": "takes a file of the visitor, which is too long for a link",
+    "own_first": "counts words of the same file from 0 or 1",
 }
 
 #: Suffixes of the keys of controls for files, which change nothing on the page.
