@@ -55,7 +55,7 @@ def draw(side: Side) -> None:
     with st.container(key="after_hint"):
         st.markdown(
             f"The query {code(plain_token(query))} looks at the {keys}: **follow it to what the "
-            f"head adds**{why_link(view)}. Choose a key to follow it instead."
+            f"head adds**{why_link(view)}. Choose a key to follow."
         )
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         draw_kinds(st.container(width="content"), trace)

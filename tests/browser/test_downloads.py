@@ -183,7 +183,7 @@ def test_the_page_shows_each_kind_and_head(browser: Browser, page_file: Path, tr
 
     def check() -> None:
         point(lens.locator("canvas.cells"), int(column), int(row), 5, 4)
-        assert f"{cross[0, 1].max():.4f}" in lens.get_by_role("status").inner_text()
+        assert f"{cross[0, 1].max():.2%}" in lens.get_by_role("status").inner_text()
 
     until_passes(page, check)
     assert heard == [page_file.as_uri()]
