@@ -20,7 +20,7 @@ RUN = {
     "translate": "",
     "evaluate": "--src {src} --ref {tgt} --output {out}",
     "align": "--src {src} --tgt {tgt} --pharaoh {out} --subwords {out}.pieces --measure norm",
-    "study": "--corpus {src} --examples 0 --out {out}",
+    "study": "--corpus {src} --examples 20 --out {out}",
 }  # fmt: skip
 LINES = 64 * 5
 
