@@ -146,9 +146,11 @@ function said() {
 }
 
 // Brings a result that differs from those `before` into sight, once no script runs: as much of it as says it.
-function bring(before, tries = 80) {
+// Another page begins at its top.
+function bring(before, tries = 80, path = location.pathname) {
+  if (path !== location.pathname) return;
   const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
-  if (!result || !document.querySelector(IDLE)) return tries && setTimeout(bring, 100, before, tries - 1);
+  if (!result || !document.querySelector(IDLE)) return tries && setTimeout(bring, 100, before, tries - 1, path);
   const { top, bottom } = result.getBoundingClientRect();
   const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
   const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
