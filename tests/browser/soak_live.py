@@ -9,6 +9,10 @@ from playwright.sync_api import Browser, Page
 from headlight.__main__ import main
 from tests.browser.live import LIVE, compare, compare_segmentation, live_pages, odd_texts, typed
 from tests.browser.test_console import AXE, SERIOUS
+from tests.soaking import LONG
+
+#: The suite types a sample of these.
+all_of_them = pytest.mark.skipif(not LONG, reason="make soak LONG=1 types hundreds of sentences")
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +20,7 @@ def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield from live_pages(browser, tmp_path_factory.mktemp("live"))
 
 
+@all_of_them
 @pytest.mark.parametrize("name", LIVE)
 def test_200_typed_sentences(live: dict[str, Page], name: str) -> None:
     for sentence in typed(name, 200, seed=1):
@@ -23,6 +28,7 @@ def test_200_typed_sentences(live: dict[str, Page], name: str) -> None:
             compare(live[name], name, sentence, beam)
 
 
+@all_of_them
 @pytest.mark.parametrize("name", LIVE)
 def test_5000_texts(live: dict[str, Page], name: str) -> None:
     texts = odd_texts(5_000, seed=1)
