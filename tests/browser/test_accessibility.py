@@ -113,7 +113,9 @@ def test_every_view_is_accessible(app: str, page: Page, part: int) -> None:
     def look(where: str) -> None:
         until_settled(page)
         page.evaluate(AXE)
-        wrong.extend(f"{where}: {each}" for each in page.evaluate(FINDINGS))
+        # Streamlit's own place for files gives its label to an element without a role.
+        found = (each for each in page.evaluate(FINDINGS) if "stFileUploaderDropzone" not in each)
+        wrong.extend(f"{where}: {each}" for each in found)
 
     for at, (path, settings) in [*enumerate(VIEWS)][part::4]:
         model = MODELS.get(path, QUERY["checkpoint"])
