@@ -122,7 +122,6 @@ def numbers(component: str, header: Any, body: bytes) -> Iterator[np.ndarray]:
         yield np.frombuffer(body, "<f4")
 
 
-@pytest.mark.xfail(reason="the floor plan has new numbers that a typed sentence lacks yet")
 def test_every_view_of_a_typed_sentence_is_the_one_of_python(tab: Page, site: Path) -> None:
     """The browser's messages for the page's own sentence, beside those that Python wrote."""
     script = site / "files" / "views.js"

@@ -160,15 +160,20 @@ function sheetOf(trace, kind) {
   }, ...body);
 }
 
+// `reads` in figures/labels.py.
+function reads(query, key) {
+  const [reader, predicted] = plainToken(query).split(" → ");
+  return `“${reader}” reads “${plainToken(key)}”${predicted ? ` to predict “${predicted}”` : ""}`;
+}
+
 // A map under the lens, as the grid reports it.
 function lens(header, trace, { layer, head, kind }) {
   const map = combined(trace.maps[kind], layer, head), [, , n, m] = trace.maps[kind].shape;
   const { query, key, weight, spread } = noted(map, n, m), [, , queries, keys] = TITLES[kind];
   const [rows, columns] = [queriesOf(trace, kind), keysOf(trace, kind)];
   return pack({
-    ...header, label: `${cellName(layer, head)}: ${n} queries by ${m} keys; the largest weight is `
-      + `${weight.toFixed(2)}, from query ${query + 1} ${plainToken(rows[query])} to key ${key + 1} `
-      + `${plainToken(columns[key])}; rows spread over ${spread.toFixed(1)} keys on average. `
+    ...header, label: `${cellName(layer, head)}: ${n} queries by ${m} keys; most of all, `
+      + `${reads(rows[query], columns[key])}, ${(100 * weight).toFixed(0)}%; rows spread over ${spread.toFixed(1)} keys on average. `
       + "Arrow keys read the values.",
     query_tokens: labels(rows, 18), key_tokens: labels(columns, 18), query_title: `query: ${queries}`,
     key_title: `key: ${keys}`, causal: kind === "decoder_self", dimmed: [],
@@ -270,6 +275,12 @@ function plan(header, trace) {
     const name = s ? "decoder" : "encoder";
     add(`x.${name}`, [of.x.length, n, d], of.x);
     add(`o.${name}`, [of.o.length, n, d], of.o);
+    const blocks = of.kinds.length + 1, length = (row) => Math.hypot(...row);
+    add(`g.${name}`, [depth, n], of.inner.map((_, layer) => Float32Array.from({ length: n }, (_, row) => {
+      const [before, after] = [layer, layer + 1].map((at) => of.x[at * blocks].subarray(row * d, (row + 1) * d));
+      const added = length(after.map((value, at) => value - before[at]));
+      return added && added / (added + length(before));
+    }))); // `layer_shares`
     add(`e.${name}`, [1, n, d], [of.content]);
     const most = of.inner.map((inner) => Array.from({ length: n }, (_, row) => {
       const part = inner.subarray(row * nInner, (row + 1) * nInner);
