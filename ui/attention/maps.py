@@ -293,3 +293,9 @@ def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
     queries = to_units(choice.queries, maps.query_groups)
     keys = to_units(choice.keys, maps.key_groups)
     return mass_by_head(maps.weights, queries, keys).astype("f4")
+
+
+def share_of(weights: Floats, keys: Sequence[int]) -> float:
+    """Return the share of a map [n, m] on some keys; 0 for a map without weight."""
+    total = float(weights.sum(dtype="f8"))
+    return float(mass_by_head(weights, (), keys)) * len(weights) / total if total else 0.0

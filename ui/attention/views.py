@@ -1,6 +1,6 @@
 """Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,9 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
 from figures.labels import code, plain_token
-from transformer.measures.heads import Head, combine_chosen, mass_by_head
+from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
-from transformer.types import Floats
 from ui.attention.against import draw_beside, other_map, ringed, say_measure
 from ui.attention.choice import (
     AttentionSettings,
@@ -38,6 +37,7 @@ from ui.attention.maps import (
     kind_text_of,
     kinds_of,
     selected_mass,
+    share_of,
     shown_map,
     to_pieces,
     to_units,
@@ -349,7 +349,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        hides = f"{_share(shown.weights, shown.dimmed_keys)} of the attention in this map"
+        hides = f"{share_of(shown.weights, shown.dimmed_keys):.2f} of the attention in this map"
         if shown.noun:
             hides = "their columns"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
@@ -360,12 +360,6 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-
-
-def _share(weights: Floats, keys: Sequence[int]) -> str:
-    total = float(weights.sum(dtype="f8"))
-    share = float(mass_by_head(weights, (), keys)) * len(weights) / total if total else 0.0
-    return f"{share:.2f}"
 
 
 def _as_pieces(maps: Maps) -> Callable[[Selection], None]:

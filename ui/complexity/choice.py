@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import get_args
 
+from transformer.config import ModelConfig
 from transformer.measures.layer_costs import PathKind
 from ui.core import url_state
 from ui.core.choice import Choice
@@ -17,6 +18,8 @@ QUANTITIES = {"time": "Time", "memory": "Memory", "counted": "Multiply-adds"}
 #: Measurements; "here" is this server's, once there is one.
 MEASURED = {"shipped": "Included", "here": "This server"}
 KINDS: tuple[PathKind, ...] = get_args(PathKind)
+#: Lengths of a text whose maps are measured.
+LENGTHS = (32, 64, 128, 256, 512)
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,10 @@ def size_of(kind: str) -> int:
         return window - window % 2
     kernel = url_state.get(PathChoice.kernel)
     return (kernel - 1 + kernel % 2) if kind in ("convolution", "dilated") else 0
+
+
+def lengths_of(config: ModelConfig) -> tuple[int, ...]:
+    """Return the lengths of `LENGTHS` that a model's positions reach."""
+    if config.positions in ("sinusoidal", "relative"):
+        return LENGTHS
+    return tuple(n for n in LENGTHS if n <= config.max_positions)

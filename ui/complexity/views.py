@@ -34,11 +34,13 @@ from transformer.worker.job import Job
 from ui.complexity import jobs
 from ui.complexity.choice import (
     KINDS,
+    LENGTHS,
     MEASURED,
     QUANTITIES,
     LayersChoice,
     PathChoice,
     ends,
+    lengths_of,
     size_of,
 )
 from ui.complexity.exhibits import AXES, bytes_of_maps, layer_costs, lines_of, path_lengths
@@ -331,9 +333,6 @@ def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
     download_below(place, None, "path-lengths", path_lengths, n=n, kernel=kernel, window=window)
 
 
-LENGTHS = (32, 64, 128, 256, 512)
-
-
 def draw_maps(view: View, config: ModelConfig) -> None:
     """Draw the view for a checkpoint of this project."""
     bytes_at = {n: sum(map_bytes(config, n).values()) for n in LENGTHS}
@@ -384,20 +383,14 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         model = get_translator(view).model
         st.session_state[_ASKED] = True  # so that any other rerun continues it
         times_of_maps = run(
-            key, lambda report: time_maps(model, _reached(config), report=report),
+            key, lambda report: time_maps(model, lengths_of(config), report=report),
             "Timing: pass {step} of {most}", "Time this model",
         )  # fmt: skip
         st.session_state.pop(_ASKED, None)
     recorded, fused = (np.median(seconds, axis=1) * 1e3 for seconds in times_of_maps)
-    lengths = _reached(config)
+    lengths = lengths_of(config)
     lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
     chart = cost_lines(lengths, lines, AXES["time"][0], 0, theme)
     times = f"**{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms without."
     draw_chart(chart, f"At {lengths[-1]} tokens {times.replace('*', '')}", place)
     place.caption(f"At {lengths[-1]} tokens {times} Medians of three rounds on this server.")
-
-
-def _reached(config: ModelConfig) -> tuple[int, ...]:
-    if config.positions in ("sinusoidal", "relative"):
-        return LENGTHS
-    return tuple(n for n in LENGTHS if n <= config.max_positions)
