@@ -21,7 +21,7 @@ def draw(side: Side) -> None:
     """Draw the links of the sentence, and the errors of every head."""
     with st.container(key="after_hint"):
         st.markdown(
-            "**Which source word does each word come from?** The one with the most of its row; no "
+            "**Which source word does each word come from?** The one that its row weighs most; no "
             "head was taught this."
         )
     draw_links(side)

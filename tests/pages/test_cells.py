@@ -69,7 +69,7 @@ def test_a_map_shows_the_effect_of_its_place_with_the_check(
         expected = effects(tiny_translator.model, tiny_translator.trace(CAT), "cross", *cell)
         np.testing.assert_allclose(values, expected, atol=1e-4)
         assert header["ends"] == ["less likely", "more likely"]
-        assert "the measures tell (rank correlation) weight" in captions(app)
+        assert "(rank correlation; 1 is perfect): weight" in captions(app)
 
 
 def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
@@ -150,7 +150,8 @@ def test_a_second_measure_stands_beside_the_first(
     norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
     shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
-    assert "rows sum to 1 within 0.0000" in captions(app) and "the measures tell" in captions(app)
+    for part in ("every row sums to 1, to within 0.0000", "How well each measure predicts"):
+        assert part in captions(app)
     app.selectbox(key="against_widget").set_value("contribution").run()
     assert app.query_params["against"] == "contribution" and not app.exception
     app = run_app(kind="encoder_self", **given)

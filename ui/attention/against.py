@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from figures.labels import code, plain_token
+from figures.labels import plain, reads
 from transformer.measures.heads import ranks
 from transformer.trace.records import CELL_MEASURES
 from ui.attention.choice import get_maps, places_of
@@ -60,11 +60,11 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     sentences = []
     for query, key in cells:
         parts = (
-            f"{noun} {shown.weights[query, key]:.2f}, rank {place[query, key]:.0f}"
+            f"{noun} {shown.weights[query, key]:.2f} (rank {place[query, key]:.0f})"
             for noun, shown, place in zip(nouns, (one, other), places, strict=True)
         )
-        edge = (code(plain_token(one.query_tokens[query])), code(plain_token(one.key_tokens[key])))
-        sentences.append(f"{edge[0]} to {edge[1]}: {'; '.join(parts)}, of {seen.sum()}.")
+        edge = plain(reads(one.query_tokens[query], one.key_tokens[key]))
+        sentences.append(f"{edge}: {', '.join(parts)}.")
     return replace(one, ringed=cells), replace(other, ringed=cells), sentences
 
 
@@ -79,4 +79,8 @@ def draw_beside(other: Map | str, sentences: list[str]) -> None:
         st.caption(other)
         return
     show(other.lens(300), key="against")
-    st.markdown("\n".join(["Where they disagree most (ringed):\n", *map("- {}".format, sentences)]))
+    st.markdown(
+        "\n".join(
+            ["Where they disagree most (rank 1 is the largest):\n", *map("- {}".format, sentences)]
+        )
+    )

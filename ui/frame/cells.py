@@ -117,12 +117,13 @@ def _rows(view: View, places: Sequence[Place]) -> str:
     weights = trace.attention(kind)
     shown = trace.cells.at(*places[0]) if trace.cells else combine(weights, "mean", *at)
     sums = shown.sum(-1)[shown.any(-1)]
-    text = f"Check: rows sum to 1 within {decimal(max(float(np.abs(sums - 1).max()), 1e-9))}."
+    off = decimal(max(float(np.abs(sums - 1).max()), 1e-9))
+    text = f"Check: every row sums to 1, to within {off}."
     if kind == "cross" and cell_measure() == "contribution":
-        text = f"Check: rows sum to {sums.min():.2f} to {sums.max():.2f}; the rest is the stream."
+        text = f"Check: rows sum to {sums.min():.2f} to {sums.max():.2f}; the stream has the rest."
     if trace.cells and trace.cells.gap:
         gap = decimal(max(trace.cells.gap, 1e-9))
-        text += f" The parts of each block give back its output within {gap} an element."
+        text += f" The parts of every block add up to its output, to within {gap} in each number."
     return text
 
 
@@ -136,10 +137,10 @@ def _told(view: View, place: Place) -> str:
         if not math.isnan(value)
     )  # fmt: skip
     if not words:
-        return "Check: every edge of this map has the same effect, so there is no order to tell."
+        return "Every edge of this map has the same effect, so there is no order to predict."
     return (
-        f"Check: of the order of effects in this map, the measures tell (rank correlation) {words}."
-        + _of_sentences(view, *place)
+        "How well each measure predicts the order of effects in this map (rank correlation; 1 is "
+        f"perfect): {words}." + _of_sentences(view, *place)
     )
 
 

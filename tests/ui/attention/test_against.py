@@ -22,7 +22,7 @@ def test_the_cells_whose_ranks_differ_most_are_ringed_on_both_maps() -> None:
     one, two, sentences = ringed(ONE, other)  # ranks 1 4 5 6 2 3
     assert one.ringed == two.ringed == ((1, 0), (1, 2), (0, 0))
     assert sentences[0] == (
-        "`b` to `x`: attention weight 0.05, rank 6; effect in nats -3.00, rank 1, of 6."
+        "“b” reads “x”: attention weight 0.05 (rank 6), effect in nats -3.00 (rank 1)."
     )
     assert ringed(ONE, ONE)[0].ringed == ()
 
@@ -31,4 +31,4 @@ def test_cells_that_are_masked_have_no_rank() -> None:
     square = Map(ONE.weights[:, :2], ("a", "b"), ("x", "y"), "", "", "", causal=True)
     other = dataclasses.replace(square, weights=square.weights[::-1] * 1.0)
     one, _, sentences = ringed(square, other)
-    assert (0, 1) not in one.ringed and sentences[0].endswith("of 3.")
+    assert (0, 1) not in one.ringed and "(rank 3)" in sentences[0]
