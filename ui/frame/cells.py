@@ -139,8 +139,8 @@ def _told(view: View, place: Place) -> str:
     if not words:
         return "Every edge of this map has the same effect, so there is no order to predict."
     return (
-        "How well each measure predicts the order of effects in this map (rank correlation; 1 is "
-        f"perfect): {words}." + _of_sentences(view, *place)
+        "How well each measure predicts the order of effects (rank correlation; 1 is perfect): "
+        f"{words}.{_of_sentences(view, *place)}"
     )
 
 
