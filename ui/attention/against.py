@@ -47,9 +47,8 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     if not isinstance(other, Map):
         return one, other, []
     sizes = [np.abs(shown.weights) for shown in (one, other)]
-    seen = np.ones(sizes[0].shape, bool)
-    if one.causal:
-        seen = np.tril(seen)
+    whole = np.ones(sizes[0].shape, bool)
+    seen = np.tril(whole) if one.causal else whole
     places = [np.zeros(seen.shape), np.zeros(seen.shape)]
     for place, size in zip(places, sizes, strict=True):
         place[seen] = seen.sum() + 1 - ranks(size[seen])  # 1 is the largest
