@@ -109,6 +109,7 @@ def test_every_view_is_accessible(app: str, page: Page, part: int) -> None:
     Pages are looked at in all three ways, other views in one, and in all where time is given.
     """
     wrong: list[str] = []
+    page.emulate_media(reduced_motion="reduce")  # colours at rest, not on their way
 
     def look(where: str) -> None:
         until_settled(page)
