@@ -31,7 +31,7 @@ from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.core.widgets import sets
 from ui.frame.page import Page, open_page, page_at
 from ui.frame.through_time import moments
-from ui.removals.views import NEEDS, single_heads, together, without
+from ui.removals.views import NEEDS, effect_of, single_heads, together
 from ui.tours import (  # noqa: F401 - facts
     own,
     position_facts,
@@ -280,7 +280,7 @@ def scene_of(view: View) -> Scene:
         opened.study if opened else None,
         lambda: computed(view, NEEDS),
         lambda edits: computed(view, together(single_heads(parse_edits(edits), config))).tolist(),
-        lambda edits: computed(view, without(edits)),
+        lambda edits: computed(view, effect_of(edits)).text,
         lambda: find_broken(view), partial(computed, view), lambda: _moments(view),
     )  # fmt: skip
 
