@@ -16,11 +16,11 @@ from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
 from ui.attention.choice import (
     AttentionSettings,
-    get_drawing,
     get_maps,
-    get_sheet,
+    lines,
     places_of,
     read_choice,
+    sheet,
 )
 from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
@@ -47,6 +47,7 @@ from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.frame.cells import about_cells, measured_side
 from ui.head.choice import kind_now, shared_kinds
+from ui.work.desk import computed
 from ui.work.results import once
 
 #: By name: the label, and the Attention page's display on each side.
@@ -268,7 +269,7 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        component = grid_component(get_sheet(side.view, choice), choice.cell, cell_width=56)
+        component = grid_component(computed(side.view, sheet(choice)), choice.cell, cell_width=56)
         show(
             component, key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
@@ -331,7 +332,9 @@ def _draw_evenness(both: Both, side: Side) -> None:
 def _lines(both: Both) -> None:
     draw_mass(st.container())
     left, right = (maps.weights.shape[2:] for maps in both.maps)
-    drawings = {side.letter: get_drawing(side.view, both.of(side)[0]) for side in both.pair.sides}
+    drawings = {
+        side.letter: computed(side.view, lines(both.of(side)[0])) for side in both.pair.sides
+    }
     if both.maps[0].queries == both.maps[1].queries:  # the same query stands out on both sides
         lead = {"lead": drawings["A"].header["lead"]}
         drawings["B"] = replace(drawings["B"], header=drawings["B"].header | lead)
