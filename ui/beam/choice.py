@@ -1,6 +1,7 @@
 """Choices on the Beam search page: nodes A and B, dropped nodes, panel."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
@@ -41,13 +42,12 @@ class BeamChoice(Choice):
     units: Param[str] = UNITS
 
 
-class Slot:
+class Slot(NamedTuple):
     """A tree on screen: its component's key and its nodes' settings, `b` None for a single node."""
 
-    def __init__(
-        self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None = None
-    ) -> None:
-        self.key, self.a, self.b = key, a, b
+    key: str
+    a: Param[Mark | None]
+    b: Param[Mark | None] | None = None
 
 
 #: The page's own tree.

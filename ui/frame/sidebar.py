@@ -37,7 +37,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, draw_text, fill
+from ui.core.widgets import bound, draw_text, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
@@ -249,17 +249,13 @@ def _take_example() -> None:
         _ask(chosen)
 
 
-def _changed_checkpoint() -> None:
-    use_checkpoint(url_state.get(CHECKPOINT))
-
-
 def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
     if not entry.name:
         _draw_models_link()
         return
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
-        **bound(CHECKPOINT, "checkpoint_box", _changed_checkpoint, entry.whole),
+        **filled("checkpoint_box", entry.whole, use_checkpoint),
     )  # fmt: skip
     if caption:
         st.caption(caption)

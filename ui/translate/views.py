@@ -20,7 +20,7 @@ from ui.core.glossary import linked
 from ui.core.layout import current_theme, sized
 from ui.core.url_state import STEP, WHY
 from ui.core.view import View
-from ui.core.widgets import bound, fill, numbered
+from ui.core.widgets import bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
 from ui.translate.choice import Pair, TranslateChoice, pair_now
@@ -157,8 +157,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
         spelled = plain_token(_spelled(view, trace, pair.step, token))
         return f"{spelled}  {probability(candidates[token])}" if token in candidates else spelled
 
-    def take(first: bool) -> None:
-        chosen = st.session_state["why_one" if first else "why_other"]
+    def take(first: bool, chosen: int) -> None:
         one, other = (chosen, pair.other) if first else (pair.one, chosen)
         if one == other:  # swap them
             one, other = pair.other, pair.one
@@ -168,9 +167,8 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     for key, label, token in (
         ("why_one", "Why", pair.one), ("why_other", "and not", pair.other),
     ):  # fmt: skip
-        fill(key, token)
-        st.selectbox(label, options, format_func=name, key=key, on_change=take,
-                     args=(key == "why_one",))  # fmt: skip
+        taken = partial(take, key == "why_one")
+        st.selectbox(label, options, format_func=name, **filled(key, token, taken))
 
 
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
