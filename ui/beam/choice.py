@@ -1,15 +1,14 @@
 """Choices on the Beam search page: nodes A and B, dropped nodes, panel."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
 from ui.beam.exhibits import LOOKS
 from ui.components.tree import TreeChoice
 from ui.core import url_state
-from ui.core.choice import Choice
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.choice import PlaceChoice
+from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
 
@@ -28,7 +27,7 @@ def mark(name: str) -> Param[Mark | None]:
 
 
 @dataclass(frozen=True)
-class BeamChoice(Choice):
+class BeamChoice(PlaceChoice):
     """URL parameters; "auto" shows dropped nodes for a beam of 1 only."""
 
     a: Param[Mark | None] = mark("a")
@@ -36,18 +35,16 @@ class BeamChoice(Choice):
     dropped: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
     panel: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
     look: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
-    kind: Param[str] = KIND
-    layer: Param[int | None] = LAYER
-    head: Param[int | None] = HEAD
     units: Param[str] = UNITS
 
 
-class Slot(NamedTuple):
+class Slot:
     """A tree on screen: its component's key and its nodes' settings, `b` None for a single node."""
 
-    key: str
-    a: Param[Mark | None]
-    b: Param[Mark | None] | None = None
+    def __init__(
+        self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None = None
+    ) -> None:
+        self.key, self.a, self.b = key, a, b
 
 
 #: The page's own tree.

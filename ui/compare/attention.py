@@ -39,7 +39,7 @@ from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
+from ui.core.layout import current_theme, draw_chart
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
@@ -321,10 +321,9 @@ def _draw_evenness(both: Both, side: Side) -> None:
     st.markdown(f"{side.lead}evenness of each head")
     spread = evenness(both.of(side)[1].weights)
     layer, head = np.unravel_index(int(spread.argmin()), spread.shape)
-    st.altair_chart(
-        sized(head_table(spread.astype("f4"), current_theme(), what="share of entropy")),
-        theme=None,
-        alt=f"{side.letter}: each head's entropy as a share of its maximum; the lowest is "
+    draw_chart(
+        head_table(spread.astype("f4"), current_theme(), what="share of entropy"),
+        f"{side.letter}: each head's entropy as a share of its maximum; the lowest is "
         f"{spread.min():.2f}, in layer {layer + 1}, head {head + 1}.",
     )
 

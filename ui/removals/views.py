@@ -21,7 +21,7 @@ from transformer.types import AttentionKind, Floats
 from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import filled
@@ -74,15 +74,13 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, out = looks(trace, step), heads_taken(view, trace)
     tables, words = st.columns([5, 4], gap="medium")
-    event = tables.altair_chart(
-        sized(head_needs(heads, sharp, out, current_theme())), theme=None, width="content",
-        key=f"needs_{view.request.name}_{step}", on_select="rerun",
-        selection_mode=[*map(selection_of, heads)], alt=in_words(heads).replace("**", ""),
-    )  # fmt: skip
-    for kind in heads:
-        if picked := event["selection"].get(selection_of(kind)):
-            switch(kind, head_of(trace, kind, picked[0]["layer"] - 1, picked[0]["number"] - 1))
-            st.rerun()
+    chart = head_needs(heads, sharp, out, current_theme())
+    for at in clicked(
+        chart, map(selection_of, heads), in_words(heads).replace("**", ""),
+        f"needs_{view.request.name}_{step}", tables, width="content",
+    ):  # fmt: skip
+        switch(at["kind"], head_of(trace, at["kind"], at["layer"] - 1, at["number"] - 1))
+        st.rerun()
     with words:
         st.markdown(linked(in_words(heads), "nats"))
         st.markdown(_agreement(sharp, heads))
@@ -114,13 +112,10 @@ def draw_parts(view: View, trace: Trace, step: int | None) -> None:
     ):
         place.markdown(f"**{title}**")
         labels = [plain_token(name, 24) for name in names]
-        event = place.altair_chart(
-            sized(part_needs(labels, values, theme)), theme=None, on_select="rerun",
-            key=f"parts_{n}_{view.request.name}_{step}", selection_mode=PART,
-            alt=f"{title}: {labels[values.argmin()]} is needed most, {signed(values.min())} nats",
-        )  # fmt: skip
-        if picked := event["selection"].get(PART):
-            toggle(edits[n][picked[0]["n"]])
+        alt = f"{title}: {labels[values.argmin()]} is needed most, {signed(values.min())} nats"
+        key = f"parts_{n}_{view.request.name}_{step}"
+        for part in clicked(part_needs(labels, values, theme), [PART], alt, key, place):
+            toggle(edits[n][part["n"]])
             st.rerun()
 
 
