@@ -158,7 +158,7 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
     trace = make_trace(S=s, T=t, n_heads=n_heads, seed=seed)
     scene = Scene(
         trace, CONFIG, needs=lambda: needs_of(trace, seed),
-        without=lambda edits: (-seed / 7, "x y"), together=lambda edits: [0.5, -seed / 7],
+        without=lambda edits: "x y", together=lambda edits: [0.5, -seed / 7],
         study=MADE, moments=lambda: {0: trace, 10: replace(trace, text="x y z")},
         result=lambda computation: computation.make(random_translator(n_heads), trace),
     )  # fmt: skip
