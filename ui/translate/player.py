@@ -242,8 +242,7 @@ def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
     view = measured_view(view, places_of(place))
     measure = str(dict(view.cells).get("measure", ""))
     download_button(
-        lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),
-        key="player_figure",
+        partial(figure_of, view, place, words=words), key="player_figure",
         name=stem(place, words=words, measure=measure),
         n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
-    )
+    )  # fmt: skip
