@@ -331,7 +331,8 @@ def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
     """Return the grid's tab for every kind, with its maps if they are sent at once."""
     sheets = {
-        kind: computed(view, sheet(replace(choice, kind=kind))) for kind in _at_once(trace, choice)
+        kind: computed(view, sheet_for(replace(choice, kind=kind)))
+        for kind in _at_once(trace, choice)
     }
     return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
 
@@ -350,9 +351,9 @@ def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any
         kinds = kinds_of(trace) if choice.display == "grid" else (choice.kind,)
         first += [_by_words(kind, choice.units) for kind in kinds]
     if choice.display == "grid":
-        first += [sheet(replace(choice, kind=kind)) for kind in _at_once(trace, choice)]
+        first += [sheet_for(replace(choice, kind=kind)) for kind in _at_once(trace, choice)]
     elif choice.display == "heads":
-        first.append(lines(choice))
+        first.append(lines_for(choice))
     return first
 
 
@@ -367,7 +368,7 @@ def _by_words(kind: AttentionKind, units: str) -> Computation[Maps]:
     return Computation("words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
 
 
-def sheet(choice: AttentionChoice) -> Computation[Sheet]:
+def sheet_for(choice: AttentionChoice) -> Computation[Sheet]:
     """Return the computation of the grid of all maps."""
     return Computation(
         "grid", (choice.kind, choice.units, choice.how, choice.dim),
@@ -375,7 +376,7 @@ def sheet(choice: AttentionChoice) -> Computation[Sheet]:
     )  # fmt: skip
 
 
-def lines(choice: AttentionChoice) -> Computation[Drawing]:
+def lines_for(choice: AttentionChoice) -> Computation[Drawing]:
     """Return the computation of the chosen heads' lines."""
     return Computation(
         "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),

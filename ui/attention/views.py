@@ -23,9 +23,9 @@ from ui.attention.choice import (
     get_tabs,
     heads_do,
     largest,
-    lines,
+    lines_for,
     mark_heads,
-    sheet,
+    sheet_for,
     wanted_cell,
     wanted_marks,
 )
@@ -100,7 +100,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     with grid.container():
         maps_shown = grid_component(
-            get_tabs(several, trace, choice) if tabs else computed(several, sheet(choice)),
+            get_tabs(several, trace, choice) if tabs else computed(several, sheet_for(choice)),
             wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
             does=heads_do(several, trace) if tabs else {"": heads_do(several, trace)[choice.kind]},
@@ -140,7 +140,7 @@ def _take(chosen: GridChoice) -> None:
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn = computed(view, lines(choice))
+    drawn = computed(view, lines_for(choice))
     draw_lines(drawn, choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)

@@ -17,10 +17,10 @@ from transformer.types import AttentionKind
 from ui.attention.choice import (
     AttentionSettings,
     get_maps,
-    lines,
+    lines_for,
     places_of,
     read_choice,
-    sheet,
+    sheet_for,
 )
 from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
@@ -269,7 +269,9 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        component = grid_component(computed(side.view, sheet(choice)), choice.cell, cell_width=56)
+        component = grid_component(
+            computed(side.view, sheet_for(choice)), choice.cell, cell_width=56
+        )
         show(
             component, key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
@@ -332,7 +334,7 @@ def _lines(both: Both) -> None:
     draw_mass(st.container())
     left, right = (maps.weights.shape[2:] for maps in both.maps)
     drawings = {
-        side.letter: computed(side.view, lines(both.of(side)[0])) for side in both.pair.sides
+        side.letter: computed(side.view, lines_for(both.of(side)[0])) for side in both.pair.sides
     }
     if both.maps[0].queries == both.maps[1].queries:  # the same query stands out on both sides
         lead = {"lead": drawings["A"].header["lead"]}
