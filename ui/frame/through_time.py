@@ -160,10 +160,9 @@ def finished(side: Side) -> Side | None:
     What nobody has chosen is chosen for it, and stays as the training plays.
     """
     entry = side.view.entry
-    if entry.updates is None or side.letter:
-        return None
+    alone = entry.updates is not None and not side.letter
     view = replace(side.view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
-    return replace(side, view=view, trace=get_trace(view))
+    return replace(side, view=view, trace=get_trace(view)) if alone else None
 
 
 @st.fragment(run_every=PACE)
