@@ -37,7 +37,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, draw_text, fill, filled
+from ui.core.widgets import bound, draw_text, fill
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
@@ -255,7 +255,7 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> N
         return
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
-        **filled("checkpoint_box", entry.whole, use_checkpoint),
+        **bound(CHECKPOINT, "checkpoint_box", lambda: use_checkpoint(url_state.get(CHECKPOINT)), entry.whole),
     )  # fmt: skip
     if caption:
         st.caption(caption)
