@@ -160,9 +160,10 @@ def finished(side: Side) -> Side | None:
     What nobody has chosen is chosen for it, and stays as the training plays.
     """
     entry = side.view.entry
-    alone = entry.updates is not None and not side.letter
+    if entry.updates is None or side.letter:
+        return None
     view = replace(side.view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
-    return replace(side, view=view, trace=get_trace(view)) if alone else None
+    return replace(side, view=view, trace=get_trace(view))
 
 
 @st.fragment(run_every=PACE)
