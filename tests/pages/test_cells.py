@@ -83,13 +83,32 @@ def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
 def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
     app = run_app(
         at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
-        words_only="on",
+        words_only="on", layer="1", head="2",
     )  # fmt: skip
     header, values = lens_of(app)
     assert header["noun"] == "attention weight, words only" and "**Words only**" in captions(app)
     assert not values[:, -1].any()
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
     assert app.query_params["words_only"] == "on"
+    sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
+    raw = [body for header, body in sent if header.get("noun") == "" and "causal" in header][0]
+    weights = trace_of(app).cross[0, 1]
+    np.testing.assert_allclose(np.frombuffer(raw, "<f4").reshape(weights.shape), weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [
+    {"at": "translate"}, {"at": "attention", "display": "heads", "heads": "1.2"},
+    {"at": "compare", "topic": "maps", "other": "beta"},
+    {"at": "compare", "topic": "maps", "other": "beta", "beside": "lines"},
+])  # fmt: skip
+def test_bars_stand_below_every_map_and_beside_words_only_the_raw_one(
+    run_app: RunApp, given: dict[str, str]
+) -> None:
+    app = run_app(checkpoint="alpha", sentence=CAT, kind="cross", words_only="on", **given)
+    n = 1 + (given["at"] == "compare")
+    assert captions(app).count("The same map with every key") == n and not app.exception
+    bars = " ".join(part.proto.body for part in app.main.get("html"))
+    assert bars.count("norm by class of key") == n
 
 
 def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
