@@ -91,7 +91,7 @@ def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
     assert app.query_params["words_only"] == "on"
     sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
-    raw = [body for header, body in sent if header.get("noun") == "" and "causal" in header][0]
+    raw = next(body for header, body in sent if header.get("noun") == "" and "causal" in header)
     weights = trace_of(app).cross[0, 1]
     np.testing.assert_allclose(np.frombuffer(raw, "<f4").reshape(weights.shape), weights, atol=1e-6)
 
@@ -147,6 +147,10 @@ def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(CAT)
     shares = measured(tiny_translator, trace, "zeroing")
     assert b"share of the change" in headlight.show(shares).html
+    page = headlight.show(trace, cell="zeroing", model=tiny_translator).html
+    assert page == headlight.show(shares).html
+    with pytest.raises(ValueError, match="needs a trace and its model"):
+        headlight.show(trace, cell="norm")
     effect = measured(tiny_translator, trace, "effect", places=[("cross", 0, None)])
     assert b"effect in nats" in headlight.show(effect).html
     figure = headlight.attention(effect, layer=0)

@@ -6,11 +6,10 @@
 
 Rows of "norm", "zeroing" and "contribution" are shares: each row is divided by its sum, which for
 the contribution of a cross-attention block counts the residual stream. "effect" is the signed
-change of the token's log-probability, in nats, and measured for the places asked for alone.
+change of the token's log-probability, in nats, measured for some places alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,13 +74,15 @@ def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
 @literals
 def measured(
     model: Tracer, trace: Trace, measure: CellMeasure = "weight", *,
-    places: Sequence[Place] = (), words_only: bool = False, progress: Report | None = None,
+    places: Sequence[Place] | None = None, words_only: bool = False,
+    progress: Report | None = None,
 ) -> Trace:  # fmt: skip
     """Return a trace whose maps hold a measure.
 
     Args:
         model: the model of the trace.
-        places: for "effect": maps to measure, one cut in every step each; others stay 0.
+        places: for "effect": maps to measure, one cut in every step each; others stay 0. By
+            default, all layers and heads together, for every kind of the decoder.
         words_only: set the columns of other keys to 0 and divide shares by what is left.
         progress: called with (blocks or steps done, all of them); may raise to stop.
 
@@ -94,6 +95,8 @@ def measured(
     elif (reason := why_weight_only(model) or why_too_long(trace)) is not None:
         raise InputError(reason)
     elif measure == "effect":
+        if places is None:
+            places = [(kind, None, None) for kind in kinds if kind != "encoder_self"]
         _fill_effects(wide, model, trace, places, progress)
     else:
         network: Any = model
@@ -104,9 +107,7 @@ def measured(
             wide[kind] = _widened(row_shares(of.heads[kind]), blocks)
     if words_only:
         wide = {kind: _words(trace, kind, maps, measure) for kind, maps in wide.items()}
-    maps = {str(kind): wide[kind][:-1, :-1] for kind in ATTENTION_KINDS}
-    cells = Cells(measure, wide, words_only, gap)
-    return replace(trace, **maps, cells=cells, search=None)  # type: ignore[arg-type]
+    return Cells(measure, wide, words_only, gap).instead_of_weights(trace)
 
 
 def _widened(heads: Floats, blocks: Floats) -> Floats:
