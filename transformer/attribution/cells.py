@@ -74,13 +74,14 @@ def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
 @literals
 def measured(
     model: Tracer, trace: Trace, measure: CellMeasure = "weight", *,
-    places: Sequence[Place] | None = None, words_only: bool = False,
-    progress: Report | None = None,
+    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, places: Sequence[Place] | None = None,
+    words_only: bool = False, progress: Report | None = None,
 ) -> Trace:  # fmt: skip
     """Return a trace whose maps hold a measure.
 
     Args:
         model: the model of the trace.
+        kinds: kinds of attention to measure; the maps of others are 0.
         places: for "effect": maps to measure, one cut in every step each; others stay 0. By
             default, all layers and heads together, for every kind of the decoder.
         words_only: set the columns of other keys to 0 and divide shares by what is left.
@@ -88,7 +89,7 @@ def measured(
 
     Raises: `InputError` for a model or places without this measure.
     """
-    gap, kinds = 0.0, [kind for kind in ATTENTION_KINDS if trace.attention(kind).size]
+    gap, kinds = 0.0, [kind for kind in kinds if trace.attention(kind).size]
     wide = {kind: _empty(trace, kind) for kind in ATTENTION_KINDS}
     if measure == "weight":
         wide |= {kind: widen(trace.attention(kind)) for kind in kinds}

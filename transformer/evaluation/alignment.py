@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.attribution.cells import Place, measured
-from transformer.attribution.edges import MEASURES as EDGE_MEASURES
-from transformer.attribution.edges import Measure as EdgeMeasure
-from transformer.attribution.edges import edges, row_shares
+from transformer.attribution.edges import MEASURES, Measure, row_shares
 from transformer.errors import InputError
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
@@ -35,16 +33,13 @@ from transformer.measures.words import (
     words_of,
 )
 from transformer.models.one_stack.tracer import StackModel
-from transformer.trace.records import Trace
+from transformer.trace.records import CellMeasure, Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 from transformer.types import Floats, Ints, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
-
-Measure = EdgeMeasure | Literal["effect"]
-MEASURES: tuple[Measure, ...] = (*EDGE_MEASURES, "effect")
 
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
@@ -127,8 +122,8 @@ def head_errors(
 
 @literals
 def measured_maps(
-    model: Any, trace: Trace, measure: Measure, layer: int | None = None, head: int | None = None,
-    progress: Report | None = None,
+    model: Any, trace: Trace, measure: CellMeasure, layer: int | None = None,
+    head: int | None = None, progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return one map of cross-attention by a measure of its edges, [T, S]; rows sum to 1, or are 0.
 
@@ -139,46 +134,39 @@ def measured_maps(
 
     Raises: `InputError` if the model lacks the measure or the place.
     """
-    check_measure(model, trace, measure)
     shape = trace.cross.shape if trace.cross.size else source_block(trace).weights.shape
     for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
-    cell = tuple(-1 if index is None else index for index in (layer, head))
-    if not trace.cross.size:
-        chosen = widen(source_block(trace).weights)[cell]
-    else:
-        place: Place = ("cross", layer, head)
-        cells = measured(model, trace, measure, places=[place], progress=progress).cells
-        assert cells is not None
-        chosen = cells.wide["cross"][cell]
+    place: Place = ("cross", layer, head)
+    wide = wide_maps(model, trace, measure, places=[place], progress=progress)
+    chosen = wide[tuple(-1 if index is None else index for index in (layer, head))]
     if measure == "effect":
         chosen = np.where(chosen < -_ROUNDING, -chosen, 0)
     return row_shares(chosen)
 
 
-@literals
-def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
-    """Raise `InputError` if a model's edges have no such measure."""
+def wide_maps(model: Any, trace: Trace, measure: CellMeasure, **options: Any) -> Floats:
+    """Return a measure of cross-attention [L + 1, H + 1, T, S], all layers and heads together last.
+
+    Args: options: of `transformer.attribution.cells.measured`.
+
+    Raises: `InputError` if the model lacks the measure.
+    """
+    if measure == "weight" and not trace.cross.size:
+        return widen(source_block(trace).weights)
     if measure != "weight" and not (isinstance(model, Translator) and trace.cross.size):
         raise InputError(f"only encoder-decoders of this project have the measure {measure!r}")
-
-
-@literals
-def all_maps(model: Any, trace: Trace, measure: EdgeMeasure) -> Floats:
-    """Return a measure of cross-attention edges, [L, H + 1, T, S]; all heads together come last."""
-    if measure == "weight":
-        weights = trace.cross if trace.cross.size else source_block(trace).weights
-        return np.concatenate([weights, weights.mean(1, keepdims=True)], 1)
-    found = edges(model.model, trace, measure, kinds=["cross"])
-    return np.concatenate([found.heads["cross"], found.blocks["cross"][:, None]], 1)
+    cells = measured(model, trace, measure, kinds=["cross"], **options).cells
+    assert cells is not None
+    return cells.wide["cross"]
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Alignment counts of every measure, row and head over N sentence pairs."""
 
-    measures: tuple[EdgeMeasure, ...]  # [M]
+    measures: tuple[Measure, ...]  # [M]
     #: [N, M, rows, L, H + 1, 2], see `alignment_counts`; all heads of a layer come last
     counts: Ints
     guesses: Ints  # [N, 2], of the diagonal
@@ -227,7 +215,7 @@ class Grid:
 class Best(NamedTuple):
     """The best place of a `Grid`."""
 
-    measure: EdgeMeasure
+    measure: Measure
     row: Row
     layer: int
     head: int | None  # None: all heads of the layer together
@@ -245,7 +233,7 @@ def _error(counts: NDArray[Any]) -> Floats:
 
 
 def error_grid(
-    model: Any, aligned: Aligned, measures: Sequence[EdgeMeasure] = EDGE_MEASURES,
+    model: Any, aligned: Aligned, measures: Sequence[Measure] = MEASURES,
     progress: Report = no_report,
 ) -> Grid:  # fmt: skip
     """Compare the links of every measure, row and head with gold links.
@@ -264,8 +252,7 @@ def error_grid(
             check_links(gold, len(known.sources), len(known.targets))
             only = {target for _, target in gold.possible} if aligned.partial else None
             for measure in measures:
-                check_measure(model, trace, measure)
-                maps = row_shares(all_maps(model, trace, measure))
+                maps = row_shares(wide_maps(model, trace, measure)[:-1])
                 at.append([
                     _counts(word_maps(trace, row, maps, aligned.units), gold, only)
                     for row in get_args(Row)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -16,14 +17,13 @@ from transformer.errors import InputError
 from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
 from transformer.measures.pharaoh import MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
+from transformer.trace.records import Trace
 from transformer.training.data import reversal
 from transformer.training.linked import has_links, linked_sentences
 from transformer.translator import Translator
 from transformer.types import Floats, Report
-from ui.alignment.choice import GOLDS, AlignmentChoice, place_now, row_now
 from ui.alignment.exhibits import (
     ROWS,
-    as_measure,
     drawing_of,
     grid_exhibit,
     units_of,
@@ -32,9 +32,11 @@ from ui.alignment.exhibits import (
 )
 from ui.components.mount import show
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
 from ui.core.layout import current_theme, draw_chart
 from ui.core.side import Side
+from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
 from ui.core.view import View
 from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
 from ui.export.download import download_button, figure_for
@@ -46,10 +48,45 @@ from ui.work.results import Computation
 MOST = 100
 _OWN = "headlight_own_links"
 
+#: Where gold links come from, and their names on screen.
+GOLDS = {
+    "made": "Training text that knows its links", "letters": "Strings and their reversals",
+    "drawn": "RWTH: links that people drew", "own": "My own file",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AlignmentChoice(Choice):
+    """The URL parameters; `LAYER` and `HEAD` are shared with other pages."""
+
+    row: Param[str] = Param("row", one_of(get_args(Row)), "reading")
+    soft: Param[bool] = url_state.switch("soft")
+    gold: Param[str] = Param("gold", one_of(GOLDS), "made")
+    #: whether every head is measured against `gold`
+    errors: Param[bool] = Param(
+        "errors", lambda raw: one_of(("on", "off"))(raw) == "on", False,
+        lambda value: "on" if value else "off", of="model gold",
+    )  # fmt: skip
+    layer: Param[int | None] = LAYER
+    head: Param[int | None] = HEAD
+    kind: Param[str] = KIND
+
+
+def row_now() -> Row:
+    """Return the stored row."""
+    return next(row for row in get_args(Row) if row == url_state.get(AlignmentChoice.row))
+
+
+def place_now(trace: Trace) -> tuple[int | None, int | None]:
+    """Return the layer and head, from 0; by default layer 1, all heads together."""
+    stored = url_state.stored(LAYER) or url_state.stored(HEAD)
+    n_layers, n_heads = trace.cross.shape[:2]
+    return url_state.cell(n_layers, n_heads, "cross") if stored else (0, None)
+
 
 def map_of(side: Side) -> Computation[Floats]:
     """Return the computation of the map on screen."""
-    place = as_measure(cell_measure()), *place_now(side.trace), row_now()
+    place = cell_measure(), *place_now(side.trace), row_now()
     return Computation(
         "word map", place, lambda model, trace: word_map(model, trace, *place)
     )  # fmt: skip
@@ -92,7 +129,7 @@ def draw_links(side: Side) -> None:
                 draw_steer_form(view)
         download_button(
             partial(
-                figure_for, view, word_for_word, measure=as_measure(cell_measure()),
+                figure_for, view, word_for_word, measure=cell_measure(),
                 layer=cell[0], head=cell[1], row=row, soft=soft,
             ),
             key="alignment", name=f"word-for-word-{cell_measure()}", n_numbers=maps.size,

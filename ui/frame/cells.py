@@ -62,10 +62,13 @@ def measured_view(
         places: the maps on screen, for the effect; () if there are several.
         every: with every key, even if words alone are chosen.
     """
-    if weights_alone() and not (view.cells or name):
-        return view
+    only = not every
+    return view if weights_alone() and not (view.cells or name) else _of(view, places, name, only)
+
+
+def _of(view: View, places: Sequence[Place], name: str, only: bool) -> View:
     view = view.of_weights
-    name, only = name or cell_measure(), url_state.get(CellChoice.words_only) and not every
+    name, only = name or cell_measure(), only and url_state.get(CellChoice.words_only)
     if name != "weight" and why_not_measure(view, places, name):
         name = "weight"
     if name == "weight" and not only:
