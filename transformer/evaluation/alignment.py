@@ -15,31 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.attribution.cells import Place, measured
-from transformer.attribution.edges import MEASURES, Measure, row_shares
+from transformer.attribution.edges import row_shares
 from transformer.errors import InputError
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
 from transformer.measures.words import (
     Gold,
-    Link,
     LinkUnits,
     Row,
     alignment_counts,
     alignment_error,
     diagonal,
-    links,
     source_block,
     word_maps,
     words_of,
 )
 from transformer.models.one_stack.tracer import StackModel
-from transformer.trace.records import CellMeasure, Trace
+from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 from transformer.types import Floats, Ints, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
+
+#: Measures of every head; an effect takes a decoder position for every edge of each.
+MEASURES = CELL_MEASURES[:-1]
 
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
@@ -104,20 +105,9 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
-    for count, (source, target) in enumerate(aligned.pairs, 1):
-        trace = model.trace(source, target)
-        for row, sentences in by_row.items():
-            maps = word_maps(trace, row)
-            sentences.append([[links(head) for head in layer] for layer in maps])
-        progress(count, len(aligned.pairs))
-    table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, sentences in by_row.items():
-        table[row] = [
-            [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
-            for layer in zip(*sentences, strict=True)
-        ]
-    return table
+    errors = error_grid(model, aligned, ["weight"], progress).errors()[0, ..., :-1].round(4)
+    table = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
+    return table | dict(zip(get_args(Row), errors.tolist(), strict=True))
 
 
 @literals
@@ -166,7 +156,7 @@ def wide_maps(model: Any, trace: Trace, measure: CellMeasure, **options: Any) ->
 class Grid:
     """Alignment counts of every measure, row and head over N sentence pairs."""
 
-    measures: tuple[Measure, ...]  # [M]
+    measures: tuple[CellMeasure, ...]  # [M]
     #: [N, M, rows, L, H + 1, 2], see `alignment_counts`; all heads of a layer come last
     counts: Ints
     guesses: Ints  # [N, 2], of the diagonal
@@ -215,7 +205,7 @@ class Grid:
 class Best(NamedTuple):
     """The best place of a `Grid`."""
 
-    measure: Measure
+    measure: CellMeasure
     row: Row
     layer: int
     head: int | None  # None: all heads of the layer together
@@ -233,7 +223,7 @@ def _error(counts: NDArray[Any]) -> Floats:
 
 
 def error_grid(
-    model: Any, aligned: Aligned, measures: Sequence[Measure] = MEASURES,
+    model: Any, aligned: Aligned, measures: Sequence[CellMeasure] = MEASURES,
     progress: Report = no_report,
 ) -> Grid:  # fmt: skip
     """Compare the links of every measure, row and head with gold links.
@@ -252,7 +242,8 @@ def error_grid(
             check_links(gold, len(known.sources), len(known.targets))
             only = {target for _, target in gold.possible} if aligned.partial else None
             for measure in measures:
-                maps = row_shares(wide_maps(model, trace, measure)[:-1])
+                maps = wide_maps(model, trace, measure)[:-1]
+                maps = maps if measure == "weight" else row_shares(maps)
                 at.append([
                     _counts(word_maps(trace, row, maps, aligned.units), gold, only)
                     for row in get_args(Row)

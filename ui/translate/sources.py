@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import code, plain_token
-from figures.sources import source_bars
+from figures.tokens import source_bars
 from transformer.attribution.mixing import Mix, loose
 from transformer.trace.records import Trace
 from transformer.types import Bools

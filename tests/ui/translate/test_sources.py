@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks import directions as measuring
 from figures.charts import Drawn
-from figures.sources import source_bars
+from figures.tokens import source_bars
 from tests.forks import ROOT
 from tests.shipped import FOLDER
 from transformer.attribution.mixing import loose
