@@ -169,13 +169,20 @@ class Grid:
         """Return the error of the guess along the diagonal."""
         return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
 
-    def best(self) -> Best:
+    def best(self, of: CellMeasure | None = None, in_row: Row | None = None) -> Best:
         """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
 
         A single pair is both halves.
+
+        Args: of, in_row: look there only.
         """
         other = int(len(self.counts) > 1)
         first, second = self.errors(0), self.errors(other)
+        if of is not None and in_row is not None:
+            here = self.measures.index(of), get_args(Row).index(in_row)
+            alone = np.full_like(first, np.nan)
+            alone[here] = first[here]
+            first = alone
         measure, row, layer, head = (
             int(at) for at in np.unravel_index(np.nanargmin(first), first.shape)
         )

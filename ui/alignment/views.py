@@ -12,10 +12,18 @@ import numpy as np
 import streamlit as st
 
 from figures.attention import head_table
-from figures.labels import plain, signed
+from figures.labels import cell_name, plain, signed
 from transformer.errors import InputError
-from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
-from transformer.measures.pharaoh import MOST_PAIRS, Linked, read_linked, written
+from transformer.evaluation.alignment import (
+    FOLDER,
+    Aligned,
+    Best,
+    Grid,
+    error_grid,
+    letters,
+    read_gold,
+)
+from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
 from transformer.trace.records import Trace
 from transformer.training.data import reversal
@@ -44,6 +52,9 @@ from ui.frame.steering import draw_steer_form
 from ui.work.desk import MEASURING, computed, drawn, get_tracer, run
 from ui.work.results import Computation
 
+_NO_EFFECT = (
+    " Effects are left out: for each head, every pair of words would have to be cut and read again."
+)
 #: Pairs of a set that the page reads; the command line reads all.
 MOST = 100
 _OWN = "headlight_own_links"
@@ -51,7 +62,7 @@ _OWN = "headlight_own_links"
 #: Where gold links come from, and their names on screen.
 GOLDS = {
     "made": "Training text that knows its links", "letters": "Strings and their reversals",
-    "drawn": "RWTH: links that people drew", "own": "My own file",
+    "drawn": "RWTH: links that people drew", "own": "My own",
 }  # fmt: skip
 
 
@@ -63,10 +74,7 @@ class AlignmentChoice(Choice):
     soft: Param[bool] = url_state.switch("soft")
     gold: Param[str] = Param("gold", one_of(GOLDS), "made")
     #: whether every head is measured against `gold`
-    errors: Param[bool] = Param(
-        "errors", lambda raw: one_of(("on", "off"))(raw) == "on", False,
-        lambda value: "on" if value else "off", of="model gold",
-    )  # fmt: skip
+    errors: Param[bool] = url_state.switch("errors", of="model gold")
     layer: Param[int | None] = LAYER
     head: Param[int | None] = HEAD
     kind: Param[str] = KIND
@@ -107,10 +115,8 @@ def draw_links(side: Side) -> None:
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
     show(drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment")
-    found, words = (
-        sorted(links(maps), key=lambda link: link[::-1]),
-        words_of(trace, row, units_of(trace, row)),
-    )
+    found = sorted(links(maps), key=lambda link: link[::-1])
+    words = words_of(trace, row, units_of(trace, row))
     spelled = " · ".join(
         f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
         for source, target in found
@@ -204,31 +210,26 @@ def draw_errors(view: View) -> None:
 def _own() -> Aligned | None:
     """Draw the field for a visitor's own links, and return them if they are valid."""
     first = st.selectbox("Words count from", [0, 1], key="own_first", width=130)
-    file = st.file_uploader(
+    text = st.text_area(
         f"One pair a line, at most {MOST_PAIRS}: source ||| target ||| 0-0 1-2 2p3 (p: possible)",
-        ["txt", "tsv"], max_upload_size=1, key="own_links",
+        st.session_state.get(_OWN, ""), max_chars=MOST_CHARACTERS, key="own_links",
     )  # fmt: skip
-    if file is not None:
-        st.session_state[_OWN] = file.getvalue()
-    if not (raw := st.session_state.get(_OWN)):
-        return None
+    st.session_state[_OWN] = text
     try:
-        return joined([*read_linked(raw.decode(), first)])
-    except (InputError, UnicodeDecodeError) as error:
-        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-        st.warning(plain(f"{reason[:1].upper()}{reason[1:]}."), icon=":material/short_text:")
+        return joined([*read_linked(text, first)]) if text.strip() else None
+    except InputError as error:
+        st.warning(
+            plain(f"{str(error)[:1].upper()}{str(error)[1:]}."), icon=":material/short_text:"
+        )
         return None
 
 
 def _draw_grid(grid: Grid) -> None:
     best, row, name = grid.best(), row_now(), cell_measure()
-    where = f"layer {best.layer + 1}, " + (
-        "all heads together" if best.head is None else f"head {best.head + 1}"
-    )
     low, high = best.interval
     st.markdown(
-        f"**{where.capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one half of "
-        f"{len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; on the "
+        f"**{_place(best).capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
+        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; on the "
         f"other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and a "
         f"guess along the diagonal has {best.diagonal:.1%}."
     )
@@ -237,12 +238,19 @@ def _draw_grid(grid: Grid) -> None:
     at = tuple(
         int(place) for place in np.unravel_index(errors[:, :-1].argmin(), errors[:, :-1].shape)
     )
-    st.caption(f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best.")
+    st.caption(
+        f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best."
+        + _NO_EFFECT * (name == "effect")
+    )
     draw_chart(
         drawn(head_table, errors[:, :-1], current_theme(), what="AER"),
         f"Least error: layer {at[0] + 1}, head {at[1] + 1}, {errors[at]:.2f}.", key="errors",
     )  # fmt: skip
-    _draw_bests(grid)
+    lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
+    for one in (grid.best(measure, row) for measure in grid.measures for row in get_args(Row)):
+        lines.append(f"| {one.measure} | {one.row} | {_place(one)} | {one.error:.1%} |")
+    lines.append(f"| none | | a guess along the diagonal | {best.diagonal:.1%} |")
+    st.markdown("\n".join(lines))
     heads = json.dumps({
         "alignment_heads": grid.alignment_heads(), "measure": best.measure, "row": best.row,
     })  # fmt: skip
@@ -251,16 +259,5 @@ def _draw_grid(grid: Grid) -> None:
     download_button(lambda: grid_exhibit(grid), key="errors", name="alignment-errors")
 
 
-def _draw_bests(grid: Grid) -> None:
-    """Draw the best place of each measure and row in words, chosen on one half."""
-    first, second = grid.errors(0), grid.errors(int(len(grid.counts) > 1))
-    lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
-    for at, measure in enumerate(grid.measures):
-        for number, row in enumerate(get_args(Row)):
-            layer, head = np.unravel_index(first[at, number].argmin(), first.shape[2:])
-            which = "all heads" if head == first.shape[-1] - 1 else f"head {head + 1}"
-            error = second[at, number, layer, head]
-            lines.append(f"| {measure} | {row} | layer {layer + 1}, {which} | {error:.1%} |")
-    guess = grid.diagonal(int(len(grid.counts) > 1))
-    lines.append(f"| none | | a guess along the diagonal | {guess:.1%} |")
-    st.markdown("\n".join(lines))
+def _place(best: Best) -> str:
+    return cell_name((best.layer, best.head), "together")
