@@ -229,9 +229,9 @@ def _draw_grid(grid: Grid) -> None:
     low, high = best.interval
     st.markdown(
         f"**{_place(best).capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
-        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; on the "
-        f"other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and a "
-        f"guess along the diagonal has {best.diagonal:.1%}."
+        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; "
+        f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
+        f"a guess along the diagonal has {best.diagonal:.1%}."
     )
     measure = name if name in grid.measures else "weight"
     errors = grid.errors()[list(grid.measures).index(measure), get_args(Row).index(row)]

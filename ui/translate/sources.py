@@ -25,6 +25,7 @@ def draw_sources(view: View, trace: Trace) -> None:
     """Draw the shares, and what holds of them over many sentences."""
     shares = computed(view, MIX).source_share
     marks = loose(shares)
+    st.markdown("#### Source or prefix")
     chart, words = st.columns([5, 3], gap="large")
     text = _in_words(trace, marks)
     with chart:
