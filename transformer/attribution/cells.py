@@ -18,8 +18,7 @@ from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.measures.heads import widen
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes, widen
 from transformer.search.request import excluded
 from transformer.trace.records import CellMeasure, Cells, Trace
 from transformer.trace.tracer import Tracer

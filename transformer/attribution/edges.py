@@ -27,6 +27,7 @@ from transformer.hooks import BLOCKS, Chain, Hook, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.trace.building import to_array
+from transformer.trace.parts import read
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
 
@@ -161,15 +162,15 @@ class _Block(NamedTuple):
 def _blocks(model: Any, trace: Trace, hooks: Hook | None) -> dict[AttentionKind, list[_Block]]:
     """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
     record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
-    device, every = model.generator.weight.device, Chain(hooks, record)
-    src, tgt_in = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
     stacks: dict[Stack, Any]
     if isinstance(model, Transformer):
-        model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
+        read(model, trace, record, hooks)
         stacks = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         stacks = {"decoder" if model.config.causal else "encoder": model.layers}
-        model.read(tgt_in if model.config.causal else src, hooks=every)
+        ids = trace.tgt_ids if model.config.causal else trace.src_ids
+        text = torch.tensor([ids], device=model.generator.weight.device)
+        model.read(text, hooks=Chain(hooks, record))
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
     for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]

@@ -9,8 +9,7 @@ import streamlit as st
 from figures.labels import code, plain_token
 from figures.palette import CHROME, categorical, ink_on
 from transformer.attribution.cells import Place, measured, why_weight_only
-from transformer.measures.heads import combine
-from transformer.measures.sinks import KEY_CLASSES, KeyClass, key_classes, mass_by_class
+from transformer.measures.heads import KEY_CLASSES, KeyClass, combine, key_classes, mass_by_class
 from transformer.trace.records import Trace
 from ui.core.layout import current_theme
 from ui.core.view import View

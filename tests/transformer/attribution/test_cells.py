@@ -20,8 +20,7 @@ from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import CheckpointError, InputError
 from transformer.hooks import Site, as_hooks
-from transformer.measures.heads import combine
-from transformer.measures.sinks import key_classes, mass_by_class
+from transformer.measures.heads import combine, key_classes, mass_by_class
 from transformer.models.arrays.trace_file import load_arrays, load_measured, save_arrays
 from transformer.models.catalogue import open_tracer
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Cells, Trace

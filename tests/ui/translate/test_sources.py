@@ -11,8 +11,8 @@ from tests.forks import ROOT
 from tests.shipped import FOLDER
 from transformer.attribution.mixing import loose
 from transformer.translator import Translator
-from ui.translate.directions import measured, table
 from ui.translate.inside_exhibits import mix_of, source_or_prefix
+from ui.translate.sources import measured, table
 
 
 def test_a_wrong_prefix_comes_loose_from_the_source() -> None:
