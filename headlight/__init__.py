@@ -135,8 +135,7 @@ def show(
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
     if cell != "weight" and not (isinstance(what, Trace) and model):
         raise ValueError(f"cell={cell!r} needs a trace and its model: show(trace, model=model)")
-    if isinstance(what, Trace) and model:
-        what = measured(model, what, cell)
+    what = measured(model, what, cell) if isinstance(what, Trace) and model else what
     return Page(page_of(what, name, batch), height)
 
 

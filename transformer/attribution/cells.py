@@ -10,6 +10,7 @@ change of the token's log-probability, in nats, measured for some places alone.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,8 @@ def measured(
     Raises: `InputError` for a model or places without this measure.
     """
     gap, kinds = 0.0, [kind for kind in kinds if trace.attention(kind).size]
-    wide = {kind: _empty(trace, kind) for kind in ATTENTION_KINDS}
+    shapes = {kind: np.add(trace.attention(kind).shape, (1, 1, 0, 0)) for kind in ATTENTION_KINDS}
+    wide = {kind: np.zeros(shape, np.float32) for kind, shape in shapes.items()}
     if measure == "weight":
         wide |= {kind: widen(trace.attention(kind)) for kind in kinds}
     elif (reason := why_weight_only(model) or why_too_long(trace)) is not None:
@@ -116,29 +118,23 @@ def _widened(heads: Floats, blocks: Floats) -> Floats:
     return np.concatenate([wide, wide.mean(0, keepdims=True)])
 
 
-def _empty(trace: Trace, kind: AttentionKind) -> Floats:
-    n_layers, n_heads, n, m = trace.attention(kind).shape
-    return np.zeros((n_layers + 1, n_heads + 1, n, m), np.float32)
-
-
 def _fill_effects(
     wide: dict[AttentionKind, Floats], model: Any, trace: Trace, places: Sequence[Place],
     progress: Report | None,
 ) -> None:  # fmt: skip
     for done, (kind, layer, head) in enumerate(places):
-        reason = why_no_effect(kind, *trace.attention(kind).shape[2:])
-        if reason is not None:
+        if (reason := why_no_effect(kind, *trace.attention(kind).shape[2:])) is not None:
             raise InputError(reason)
-
-        def step(at: int, most: int, done: int = done) -> None:
-            if progress is not None:
-                progress(done * most + at, len(places) * most)
-
+        step = progress and partial(_step, progress, done, len(places))
         at = tuple(-1 if index is None else index for index in (layer, head))
         never = excluded(model.config) if isinstance(model.config, ModelConfig) else ()
         wide[kind][at] = effects(
             model.model, trace, kind, layer, head, excluded=never, progress=step
         )
+
+
+def _step(progress: Report, done: int, count: int, at: int, most: int) -> None:
+    progress(done * most + at, count * most)
 
 
 def _words(trace: Trace, kind: AttentionKind, maps: Floats, measure: CellMeasure) -> Floats:

@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 
 from transformer.search.records import SearchRecord, Translation
 from transformer.text.marks import unmarked
-from transformer.types import (
-    ATTENTION_KINDS,
-    AttentionKind,
-    Bools,
-    Floats,
-    Ints,
-    checked_kind,
-    literals,
-)
+from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind, literals
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +113,7 @@ class Cells:
 
     def instead_of_weights(self, trace: Trace) -> Trace:
         """Return the trace with this measure in its maps, and without its search."""
-        maps = {str(kind): self.wide[kind][:-1, :-1] for kind in ATTENTION_KINDS}
+        maps = {str(kind): wide[:-1, :-1] for kind, wide in self.wide.items()}
         return replace(trace, **maps, cells=self, search=None)  # type: ignore[arg-type]
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import streamlit as st
@@ -14,15 +14,7 @@ import streamlit as st
 from figures.attention import head_table
 from figures.labels import cell_name, plain, signed
 from transformer.errors import InputError
-from transformer.evaluation.alignment import (
-    FOLDER,
-    Aligned,
-    Best,
-    Grid,
-    error_grid,
-    letters,
-    read_gold,
-)
+from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
 from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
 from transformer.trace.records import Trace
@@ -197,11 +189,11 @@ def draw_errors(view: View) -> None:
             st.button("Measure every head", key="errors_asked", icon=":material/grid_on:",
                       **sets(AlignmentChoice.errors, True))  # fmt: skip
     if aligned is not None and url_state.get(AlignmentChoice.errors):
-        whole = isinstance(model, Translator) and view.kind == "checkpoint"
+        every = isinstance(model, Translator) and view.kind == "checkpoint"
+        options: dict[str, Any] = {} if every else {"measures": ["weight"]}
 
         def make(report: Report) -> Grid:
-            grid = partial(error_grid, model, aligned, progress=report)
-            return grid() if whole else grid(["weight"])
+            return error_grid(model, aligned, progress=report, **options)
 
         work = ("alignment", view.entry.ref, view.device, aligned)
         _draw_grid(run(work, make, MEASURING))
@@ -226,9 +218,10 @@ def _own() -> Aligned | None:
 
 def _draw_grid(grid: Grid) -> None:
     best, row, name = grid.best(), row_now(), cell_measure()
+    where = cell_name((best.layer, best.head), "together").capitalize()
     low, high = best.interval
     st.markdown(
-        f"**{_place(best).capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
+        f"**{where}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
         f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; "
         f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
         f"a guess along the diagonal has {best.diagonal:.1%}."
@@ -248,7 +241,8 @@ def _draw_grid(grid: Grid) -> None:
     )  # fmt: skip
     lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
     for one in (grid.best(measure, row) for measure in grid.measures for row in get_args(Row)):
-        lines.append(f"| {one.measure} | {one.row} | {_place(one)} | {one.error:.1%} |")
+        place = cell_name((one.layer, one.head), "together")
+        lines.append(f"| {one.measure} | {one.row} | {place} | {one.error:.1%} |")
     lines.append(f"| none | | a guess along the diagonal | {best.diagonal:.1%} |")
     st.markdown("\n".join(lines))
     heads = json.dumps({
@@ -257,7 +251,3 @@ def _draw_grid(grid: Grid) -> None:
     st.caption("Your alignment heads, [layer, head] from 0, better than the diagonal, to copy:")
     st.code(heads, language="json")
     download_button(lambda: grid_exhibit(grid), key="errors", name="alignment-errors")
-
-
-def _place(best: Best) -> str:
-    return cell_name((best.layer, best.head), "together")

@@ -6,7 +6,6 @@ Directions of Voita et al. (2021) in the shipped translators come from `directio
 
 import json
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +49,10 @@ def draw_sources(view: View, trace: Trace) -> None:
         ))  # fmt: skip
         download_below(st.container(), view, "source-or-prefix", source_or_prefix)
     name = view.entry.whole
-    if name in measured():
+    if name in MEASURED:
         trained = "" if view.entry.updates is None and not view.entry.ref.edits else ", as trained"
         st.markdown(
-            f"**Over {measured()[name]['sentences']} typed sentences, with 95% intervals"
+            f"**Over {MEASURED[name]['sentences']} typed sentences, with 95% intervals"
             f"{trained}:**\n\n{table([name])}\n\n{marked_in_words(name)}"
         )
 
@@ -80,12 +79,10 @@ _STATEMENTS = {
 }
 
 
-@cache
-def measured() -> dict[str, Any]:
-    """Return the file: directions and counts by checkpoint."""
-    path = Path(__file__).with_name("directions.json")
-    record: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return record
+#: Directions and counts by checkpoint.
+MEASURED: dict[str, Any] = json.loads(
+    Path(__file__).with_name("directions.json").read_text("utf-8")
+)
 
 
 def table(names: Iterable[str]) -> str:
@@ -94,7 +91,7 @@ def table(names: Iterable[str]) -> str:
     heading = ["Direction in Voita et al. (2021)", *(names if names[1:] else ["On this model"])]
     lines = [heading, ["---"] * len(heading)]
     for key, (statement, sign, quantity) in _STATEMENTS.items():
-        results = [measured()[name]["directions"].get(key) for name in names]
+        results = [MEASURED[name]["directions"].get(key) for name in names]
         if any(results):
             verdicts = (_verdict(result, sign) for result in results)
             lines.append([f"{statement} ({quantity})", *verdicts])
@@ -111,7 +108,7 @@ def _verdict(result: dict[str, float] | None, sign: int) -> str:
 
 def marked_in_words(name: str) -> str:
     """Return how often tokens near the start are loose, with and without a wrong first token."""
-    loose = measured()[name]["loose"]
+    loose = MEASURED[name]["loose"]
     return (
         f"In the three tokens after the first, {percent(loose['own'])} of its own translations of "
         f"typed sentences have a loose token, and {percent(loose['wrong'])} after a wrong first "

@@ -90,8 +90,8 @@ def load_measured(path: str | Path, trace: Trace) -> Trace:
     measures = [measure for measure in CELL_MEASURES if measure == str(arrays[CELL])]
     wide = {kind: arrays.get(name, np.zeros(0)) for kind, name in names.items()}
     for kind, maps in wide.items():
-        layers, heads, n, m = trace.attention(kind).shape
-        fits = maps.shape == (layers + 1, heads + 1, n, m) and maps.dtype == np.float32
+        shape = tuple(np.add(trace.attention(kind).shape, (1, 1, 0, 0)))
+        fits = maps.shape == shape and maps.dtype == np.float32
         if not (measures and fits and np.isfinite(maps).all()):
             raise CheckpointError(
                 f"{path}: measure {str(arrays[CELL])!r:.60} is damaged or unknown"
