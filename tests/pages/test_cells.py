@@ -91,7 +91,7 @@ def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
     assert app.query_params["words_only"] == "on"
     sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
-    raw = next(body for header, body in sent if header.get("noun") == "" and "causal" in header)
+    raw = next(body for one, body in sent if "causal" in one and not one["noun"])
     weights = trace_of(app).cross[0, 1]
     np.testing.assert_allclose(np.frombuffer(raw, "<f4").reshape(weights.shape), weights, atol=1e-6)
 
@@ -147,8 +147,8 @@ def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(CAT)
     shares = measured(tiny_translator, trace, "zeroing")
     assert b"share of the change" in headlight.show(shares).html
-    page = headlight.show(trace, cell="zeroing", model=tiny_translator).html
-    assert page == headlight.show(shares).html
+    shown = headlight.show(trace, cell="zeroing", model=tiny_translator)
+    assert shown.html == headlight.show(shares).html
     with pytest.raises(ValueError, match="needs a trace and its model"):
         headlight.show(trace, cell="norm")
     effect = measured(tiny_translator, trace, "effect", places=[("cross", 0, None)])
