@@ -9,33 +9,29 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.attribution.cells import Place, measured
-from transformer.attribution.edges import MEASURES as EDGE_MEASURES
-from transformer.attribution.edges import Measure as EdgeMeasure
-from transformer.attribution.edges import edges, row_shares
+from transformer.attribution.edges import row_shares
 from transformer.errors import InputError
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
 from transformer.measures.words import (
     Gold,
-    Link,
     LinkUnits,
     Row,
     alignment_counts,
     alignment_error,
     diagonal,
-    links,
     source_block,
     word_maps,
     words_of,
 )
 from transformer.models.one_stack.tracer import StackModel
-from transformer.trace.records import Trace
+from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 from transformer.types import Floats, Ints, Report, literals, no_report
@@ -43,8 +39,8 @@ from transformer.types import Floats, Ints, Report, literals, no_report
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
 
-Measure = EdgeMeasure | Literal["effect"]
-MEASURES: tuple[Measure, ...] = (*EDGE_MEASURES, "effect")
+#: Measures of every head; an effect takes a decoder position for every edge of each.
+MEASURES = CELL_MEASURES[:-1]
 
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
@@ -109,26 +105,15 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
-    for count, (source, target) in enumerate(aligned.pairs, 1):
-        trace = model.trace(source, target)
-        for row, sentences in by_row.items():
-            maps = word_maps(trace, row)
-            sentences.append([[links(head) for head in layer] for layer in maps])
-        progress(count, len(aligned.pairs))
-    table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, sentences in by_row.items():
-        table[row] = [
-            [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
-            for layer in zip(*sentences, strict=True)
-        ]
-    return table
+    errors = error_grid(model, aligned, ["weight"], progress).errors()[0, ..., :-1].round(4)
+    table = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
+    return table | dict(zip(get_args(Row), errors.tolist(), strict=True))
 
 
 @literals
 def measured_maps(
-    model: Any, trace: Trace, measure: Measure, layer: int | None = None, head: int | None = None,
-    progress: Report | None = None,
+    model: Any, trace: Trace, measure: CellMeasure, layer: int | None = None,
+    head: int | None = None, progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return one map of cross-attention by a measure of its edges, [T, S]; rows sum to 1, or are 0.
 
@@ -139,46 +124,39 @@ def measured_maps(
 
     Raises: `InputError` if the model lacks the measure or the place.
     """
-    check_measure(model, trace, measure)
     shape = trace.cross.shape if trace.cross.size else source_block(trace).weights.shape
     for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
-    cell = tuple(-1 if index is None else index for index in (layer, head))
-    if not trace.cross.size:
-        chosen = widen(source_block(trace).weights)[cell]
-    else:
-        place: Place = ("cross", layer, head)
-        cells = measured(model, trace, measure, places=[place], progress=progress).cells
-        assert cells is not None
-        chosen = cells.wide["cross"][cell]
+    place: Place = ("cross", layer, head)
+    wide = wide_maps(model, trace, measure, places=[place], progress=progress)
+    chosen = wide[tuple(-1 if index is None else index for index in (layer, head))]
     if measure == "effect":
         chosen = np.where(chosen < -_ROUNDING, -chosen, 0)
     return row_shares(chosen)
 
 
-@literals
-def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
-    """Raise `InputError` if a model's edges have no such measure."""
+def wide_maps(model: Any, trace: Trace, measure: CellMeasure, **options: Any) -> Floats:
+    """Return a measure of cross-attention [L + 1, H + 1, T, S], all layers and heads together last.
+
+    Args: options: of `transformer.attribution.cells.measured`.
+
+    Raises: `InputError` if the model lacks the measure.
+    """
+    if measure == "weight" and not trace.cross.size:
+        return widen(source_block(trace).weights)
     if measure != "weight" and not (isinstance(model, Translator) and trace.cross.size):
         raise InputError(f"only encoder-decoders of this project have the measure {measure!r}")
-
-
-@literals
-def all_maps(model: Any, trace: Trace, measure: EdgeMeasure) -> Floats:
-    """Return a measure of cross-attention edges, [L, H + 1, T, S]; all heads together come last."""
-    if measure == "weight":
-        weights = trace.cross if trace.cross.size else source_block(trace).weights
-        return np.concatenate([weights, weights.mean(1, keepdims=True)], 1)
-    found = edges(model.model, trace, measure, kinds=["cross"])
-    return np.concatenate([found.heads["cross"], found.blocks["cross"][:, None]], 1)
+    cells = measured(model, trace, measure, kinds=["cross"], **options).cells
+    assert cells is not None
+    return cells.wide["cross"]
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Alignment counts of every measure, row and head over N sentence pairs."""
 
-    measures: tuple[EdgeMeasure, ...]  # [M]
+    measures: tuple[CellMeasure, ...]  # [M]
     #: [N, M, rows, L, H + 1, 2], see `alignment_counts`; all heads of a layer come last
     counts: Ints
     guesses: Ints  # [N, 2], of the diagonal
@@ -191,13 +169,20 @@ class Grid:
         """Return the error of the guess along the diagonal."""
         return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
 
-    def best(self) -> Best:
+    def best(self, of: CellMeasure | None = None, in_row: Row | None = None) -> Best:
         """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
 
         A single pair is both halves.
+
+        Args: of, in_row: look there only.
         """
         other = int(len(self.counts) > 1)
         first, second = self.errors(0), self.errors(other)
+        if of is not None and in_row is not None:
+            here = self.measures.index(of), get_args(Row).index(in_row)
+            alone = np.full_like(first, np.nan)
+            alone[here] = first[here]
+            first = alone
         measure, row, layer, head = (
             int(at) for at in np.unravel_index(np.nanargmin(first), first.shape)
         )
@@ -227,7 +212,7 @@ class Grid:
 class Best(NamedTuple):
     """The best place of a `Grid`."""
 
-    measure: EdgeMeasure
+    measure: CellMeasure
     row: Row
     layer: int
     head: int | None  # None: all heads of the layer together
@@ -245,7 +230,7 @@ def _error(counts: NDArray[Any]) -> Floats:
 
 
 def error_grid(
-    model: Any, aligned: Aligned, measures: Sequence[EdgeMeasure] = EDGE_MEASURES,
+    model: Any, aligned: Aligned, measures: Sequence[CellMeasure] = MEASURES,
     progress: Report = no_report,
 ) -> Grid:  # fmt: skip
     """Compare the links of every measure, row and head with gold links.
@@ -264,8 +249,8 @@ def error_grid(
             check_links(gold, len(known.sources), len(known.targets))
             only = {target for _, target in gold.possible} if aligned.partial else None
             for measure in measures:
-                check_measure(model, trace, measure)
-                maps = row_shares(all_maps(model, trace, measure))
+                maps = wide_maps(model, trace, measure)[:-1]
+                maps = maps if measure == "weight" else row_shares(maps)
                 at.append([
                     _counts(word_maps(trace, row, maps, aligned.units), gold, only)
                     for row in get_args(Row)

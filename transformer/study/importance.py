@@ -39,6 +39,7 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
+from transformer.study.corpus import DEFAULT, survey
 from transformer.study.links import with_links
 from transformer.study.reading import control_of, targets_of
 from transformer.study.records import Study
@@ -151,9 +152,9 @@ def whole_study(
 
     A translator of English, German or French also has the roles of `transformer.study.links`.
 
-    Importance is measured on the typed sentences in English, German and French, and on stored
-    sentences in other languages. Measures already stored are not computed again. Training snapshots
-    and models without gates have none.
+    Importance is measured on the typed sentences in English, German and French, and in other
+    languages on sentences of the corpus. Measures already stored are not computed again. Training
+    snapshots and models without gates have none.
 
     Args: options: arguments of `transformer.study.run.study`.
     """
@@ -177,8 +178,8 @@ def whole_study(
         result.save(folder)
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
-        step = max(1, len(result.sentences) // MOST_SENTENCES)
-        sentences = [sentence.text for sentence in result.sentences[::step]][:MOST_SENTENCES]
+        n = min(options.get("sentences") or MOST_SENTENCES, MOST_SENTENCES)
+        sentences = [sentence.text for sentence in survey(corpus or DEFAULT, n)]
     about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
     if translates == "translate":
         about["translations"] = _REFERENCES if references else "the model's own, decoded greedily"

@@ -7,7 +7,7 @@ B beam rows. Log-probabilities are in nats. Indices are 0-based; screens show th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -110,6 +110,11 @@ class Cells:
         places = (-1 if place is None else place for place in (layer, head))
         shown: Floats = self.wide[kind][tuple(places)]
         return shown
+
+    def instead_of_weights(self, trace: Trace) -> Trace:
+        """Return the trace with this measure in its maps, and without its search."""
+        maps = {str(kind): wide[:-1, :-1] for kind, wide in self.wide.items()}
+        return replace(trace, **maps, cells=self, search=None)  # type: ignore[arg-type]
 
     @property
     def signed(self) -> bool:

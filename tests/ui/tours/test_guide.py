@@ -24,7 +24,7 @@ from tests.tiny_models import random_model
 from tests.transformer.study.test_corpus import study
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.search.rules import hugging_face
 from transformer.study.records import Role, Study, studies_of
