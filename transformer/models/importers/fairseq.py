@@ -39,7 +39,7 @@ from transformer.models.importers.pieces import (
     tokenizer_of,
 )
 from transformer.models.importers.registry import Imported, code
-from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.settings import ACTIVATIONS, LISTS, Settings, model_config
 from transformer.models.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
@@ -51,15 +51,6 @@ _, PAD, EOS, UNK = range(4)
 
 #: Ends a dictionary's line whose piece replaces an earlier one.
 OVERWRITE = "#fairseq:overwrite"
-
-#: Settings that change the architecture.
-OTHER_MODELS = (
-    "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
-    "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
-    "no_decoder_final_norm", "encoder_layers_to_keep", "decoder_layers_to_keep",
-    "tie_adaptive_proj", "tie_adaptive_weights", "quant_noise_pq", "encoder_xformers_att_config",
-    "decoder_xformers_att_config",
-)  # fmt: skip
 
 #: Supported segmentation.
 CUTTERS = ("sentencepiece", "subword_nmt", "fastbpe")
@@ -172,7 +163,7 @@ def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig
 
     Args: n_source, n_target: dictionary sizes.
     """
-    settings.refuse(*OTHER_MODELS)
+    settings.refuse(*LISTS["fairseq"]["other_models"])
     width = settings.whole("encoder_embed_dim", 512)
     for name in ("decoder_embed_dim", "decoder_input_dim", "decoder_output_dim"):
         if settings.values.get(name) is not None:

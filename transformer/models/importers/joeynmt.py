@@ -41,6 +41,7 @@ from transformer.models.importers.pieces import (
 from transformer.models.importers.registry import Imported
 from transformer.models.importers.settings import (
     ACTIVATIONS,
+    LISTS,
     Settings,
     alpha_setting,
     beam_setting,
@@ -59,45 +60,14 @@ MAX_YAML = 128 * 1024
 #: Maximum number of values in a config, with aliases expanded.
 MAX_VALUES = 20_000
 
-#: Decoding settings without effect here, with the values at which they never have one.
-IDLE: dict[str, tuple[object, ...]] = {
-    "max_output_length": (), "min_output_length": (0, 1), "repetition_penalty": (-1, 1),
-    "no_repeat_ngram_size": (-1, 0), "generate_unk": (False,), "sampling": (False,),
-}  # fmt: skip
-
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
 #: Default ids and texts of special tokens, by the prefix of their settings.
 SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
 
-#: Segmentation settings, some only for training.
-CUTTING = frozenset({
-    "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
-    "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
-})  # fmt: skip
-
 SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
 OUTPUT = "decoder.output_layer.weight"
 LAST_NORM = ("encoder.layer_norm.weight", "decoder.layer_norm.weight")
-#: Parts of tensor names in a layer, here and there: of one stack, and of both.
-PARTS = {
-    "encoder": {"around_self.norm": "layer_norm", "self_attention": "src_src_att"},
-    "decoder": {
-        "around_self.norm": "x_layer_norm",
-        "around_cross.norm": "dec_layer_norm",
-        "self_attention": "trg_trg_att",
-        "cross_attention": "src_trg_att",
-    },
-}
-BOTH = {
-    "around_feed_forward.norm": "feed_forward.layer_norm",
-    "feed_forward.w_1": "feed_forward.pwff_layer.0",
-    "feed_forward.w_2": "feed_forward.pwff_layer.3",
-    "w_q": "q_layer",
-    "w_k": "k_layer",
-    "w_v": "v_layer",
-    "w_o": "output_layer",
-}
 #: Position tables, kept if they differ from the sinusoids computed here.
 TABLES = dict(zip(POSITION_TABLES, ("encoder.pe.pe", "decoder.pe.pe"), strict=True))
 
@@ -128,7 +98,7 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     # The library computes sinusoids in float32, so rounding grows with the angle.
     config = with_tables(config, state, lambda n: ROUNDING * torch.arange(2, n + 2)[:, None])
     tokenizer, testing = tokenizer_of(*sides, config), settings.within("testing")
-    decoding, unused = read_decoding(testing), testing.unused(IDLE)
+    decoding, unused = read_decoding(testing), testing.unused(LISTS["idle"]["joeynmt"])
     return Imported(config, state, tokenizer, dtype, decoding=decoding, unused=unused)
 
 
@@ -257,7 +227,8 @@ def _norm(encoder: Settings, decoder: Settings, names: Collection[str]) -> str:
 
 def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     embeddings = embedding_aliases(name, config, SOURCE, TARGET, OUTPUT)
-    parts = BOTH | PARTS.get(name.partition(".")[0], {})
+    names, stack = LISTS["names"], name.partition(".")[0]
+    parts = names["joeynmt"] | names.get(f"joeynmt_{stack}", {})
     return embeddings or [Alias(renamed(name, parts))]
 
 
@@ -307,7 +278,7 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
         return Segmenter(table, preparation=preparation, joint="", unit=level)
     if not (language and language.replace("-", "").isalnum()):
         language = ""
-    for name in cutter.values.keys() - CUTTING:
+    for name in cutter.values.keys() - {*LISTS["joeynmt"]["cutting"]}:
         raise cutter.error(str(name), "supported, and may change segmentation")
     joint = cutter.text("separator", "@@") or "@@"
     files = {name: cutter.text(name) for name in ("model_file", "codes")}
