@@ -31,8 +31,8 @@ from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import AttentionKind, Floats, literals
+from transformer.trace.tracer import Unedited
+from transformer.types import AttentionKind, Floats
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class StackModel(Unedited):
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.kinds: tuple[AttentionKind, ...] = (model.config.kind,)
+        self.cases = ("one_stack", model.config.task)
         self.tokenizer, self.name, self.path, self.decoding = tokenizer, name, path, decoding
         learned = self.config.blocks.positions == "learned"
         self.max_tokens = min(max_tokens, self.config.max_positions) if learned else max_tokens
@@ -93,24 +94,6 @@ class StackModel(Unedited):
     def nbytes(self) -> int:
         """Bytes of the weights in memory."""
         return 4 * self.config.n_parameters
-
-    @literals
-    def lacks(self, ability: Ability) -> str | None:
-        """Return why the model lacks an ability as one sentence, or None if it has it."""
-        if ability in ("heads", "any_sentence"):
-            return None
-        if ability == "search":
-            return {
-                "continue": "This model continues a text and translates nothing.",
-                "fill": "This model fills in hidden words and writes nothing.",
-                "translate": "This model's trace is one pass over source and translation, "
-                "without a record of its search.",
-            }[self.config.task]
-        if ability == "edits":
-            return NO_EDITS["one_stack"]
-        if ability == "steering":
-            return "This model has one stack; steering is made for an encoder and a decoder."
-        return "This model has one stack; this page is made for an encoder and a decoder."
 
     def tokenize(self, sentence: str) -> Tokenized:
         """Split a sentence into pieces. Raises `InputError` if it is too long."""
