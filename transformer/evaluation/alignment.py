@@ -4,8 +4,6 @@ RWTH Aachen published the gold links for tokenised German and English sentences 
 Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,7 +189,7 @@ class Grid:
         """Return the error of the guess along the diagonal."""
         return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
 
-    def best(self) -> Best:
+    def best(self) -> "Best":
         """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
 
         A single pair is both halves.

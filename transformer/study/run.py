@@ -5,8 +5,6 @@ folder, so a stopped or killed run resumes at the next part and writes the same 
 one part; arrays as long as the corpus are memory-mapped files.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json
@@ -56,7 +54,7 @@ PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 def study(
     path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
     sentences: int | None = None, examples: int | None = None, second: Path | None = None,
-    device: str = "cpu", progress: Report = no_report, spread: Spread | None = None,
+    device: str = "cpu", progress: Report = no_report, spread: "Spread | None" = None,
 ) -> Path:  # fmt: skip
     """Study a model, or resume a stopped study.
 
@@ -127,11 +125,11 @@ Packed = tuple[int, bytes]
 Spread = Callable[[Callable[[Part], Packed], Iterable[Part]], Iterator[Packed]]
 Elsewhere = Callable[["_Reading", Iterable[Part]], Iterator[Packed]]
 
-_OPEN: dict[Any, _Reading] = {}  # of a worker of a cluster; only the last
+_OPEN: "dict[Any, _Reading]" = {}  # of a worker of a cluster; only the last
 
 
 def _elsewhere(
-    spread: Spread, ref: ModelRef, device: str, reading: _Reading, parts: Iterable[Part]
+    spread: Spread, ref: ModelRef, device: str, reading: "_Reading", parts: Iterable[Part]
 ) -> Iterator[Packed]:
     ref = replace(ref, folder=ref.folder.absolute())
     return spread(partial(_packed, ref, device, reading.corpus, reading.examples), parts)

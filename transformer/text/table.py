@@ -5,8 +5,6 @@ vocabulary whose order is unrelated to SentencePiece's ids. A piece missing from
 unknown, whatever its SentencePiece id. `transformer.text.rules` has other segmentation rules.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +48,7 @@ class Marks:
         return {name: value for name, value in values.items() if value}
 
     @classmethod
-    def taken(cls, settings: dict[str, Any]) -> Marks:
+    def taken(cls, settings: dict[str, Any]) -> "Marks":
         """Pop the result of `settings()` from `settings`. Raises `TokenizerError`."""
         tags, separator = settings.pop("tags", []), settings.pop("separator", "")
         added = settings.pop("added", [])
@@ -77,10 +75,10 @@ class Numbered(Tokenizer):
     marks: Marks
     _special: tuple[int, int, int, int]
     _ids: dict[str, int]
-    _target: Numbered | None
+    _target: "Numbered | None"
 
     def _number(
-        self, table: Sequence[str], config: ModelConfig, target: Numbered | None,
+        self, table: Sequence[str], config: ModelConfig, target: "Numbered | None",
         preparation: Preparation, marks: Marks,
     ) -> None:  # fmt: skip
         """Set the ids from a table. Raises `TokenizerError` if it is invalid."""

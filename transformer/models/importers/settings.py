@@ -1,7 +1,5 @@
 """Settings written by another library, checked as they are read."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -146,7 +144,7 @@ class Settings:
         self.check(name, value is None or isinstance(value, str), "text")
         return value
 
-    def within(self, *names: str) -> Settings:
+    def within(self, *names: str) -> "Settings":
         """Return the group under a name, or under several in turn; a missing group is empty."""
         group = self
         for name in names:
