@@ -17,21 +17,10 @@ from transformer.attribution.edges import MEASURES as EDGE_MEASURES
 from transformer.attribution.edges import Measure as EdgeMeasure
 from transformer.attribution.edges import edges, row_shares
 from transformer.errors import InputError
+from transformer.measures import words
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
-from transformer.measures.words import (
-    Gold,
-    Link,
-    LinkUnits,
-    Row,
-    alignment_counts,
-    alignment_error,
-    diagonal,
-    links,
-    source_block,
-    word_maps,
-    words_of,
-)
+from transformer.measures.words import diagonal
 from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
@@ -57,8 +46,8 @@ class Aligned:
     """Sentence pairs with their gold links."""
 
     pairs: tuple[tuple[str, str], ...]
-    gold: tuple[Gold, ...]
-    units: LinkUnits = "spaces"  # what the links join
+    gold: tuple[words.Gold, ...]
+    units: words.LinkUnits = "spaces"  # what the links join
     partial: bool = False  # only target words with a link count
 
 
@@ -94,7 +83,9 @@ def letters(texts: Sequence[str]) -> Aligned:
     """
     gold = [frozenset((len(text) - at, at + 1) for at in range(len(text))) for text in texts]
     pairs = tuple((text, text[::-1]) for text in texts)
-    return Aligned(pairs, tuple(Gold(places, places) for places in gold), "tokens", partial=True)
+    return Aligned(
+        pairs, tuple(words.Gold(places, places) for places in gold), "tokens", partial=True
+    )
 
 
 def head_errors(
@@ -107,17 +98,22 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
+    by_row: dict[words.Row, list[list[list[frozenset[words.Link]]]]] = {
+        row: [] for row in get_args(words.Row)
+    }
     for count, (source, target) in enumerate(aligned.pairs, 1):
         trace = model.trace(source, target)
         for row, sentences in by_row.items():
-            maps = word_maps(trace, row)
-            sentences.append([[links(head) for head in layer] for layer in maps])
+            maps = words.word_maps(trace, row)
+            sentences.append([[words.links(head) for head in layer] for layer in maps])
         progress(count, len(aligned.pairs))
     table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
     for row, sentences in by_row.items():
         table[row] = [
-            [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
+            [
+                round(words.alignment_error(head, aligned.gold), 4)
+                for head in zip(*layer, strict=True)
+            ]
             for layer in zip(*sentences, strict=True)
         ]
     return table
@@ -138,13 +134,13 @@ def measured_maps(
     Raises: `InputError` if the model lacks the measure or the place.
     """
     check_measure(model, trace, measure)
-    shape = trace.cross.shape if trace.cross.size else source_block(trace).weights.shape
+    shape = trace.cross.shape if trace.cross.size else words.source_block(trace).weights.shape
     for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
     cell = tuple(-1 if index is None else index for index in (layer, head))
     if not trace.cross.size:
-        chosen = widen(source_block(trace).weights)[cell]
+        chosen = widen(words.source_block(trace).weights)[cell]
     else:
         place: Place = ("cross", layer, head)
         cells = measured(model, trace, measure, places=[place], progress=progress).cells
@@ -166,7 +162,7 @@ def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
 def all_maps(model: Any, trace: Trace, measure: EdgeMeasure) -> Floats:
     """Return a measure of cross-attention edges, [L, H + 1, T, S]; all heads together come last."""
     if measure == "weight":
-        weights = trace.cross if trace.cross.size else source_block(trace).weights
+        weights = trace.cross if trace.cross.size else words.source_block(trace).weights
         return np.concatenate([weights, weights.mean(1, keepdims=True)], 1)
     found = edges(model.model, trace, measure, kinds=["cross"])
     return np.concatenate([found.heads["cross"], found.blocks["cross"][:, None]], 1)
@@ -204,7 +200,7 @@ class Grid:
         sums = rest[drawn.integers(len(rest), size=(2000, len(rest)))].sum(1)
         low, high = np.nanquantile(_error(sums), [0.025, 0.975])
         return Best(
-            self.measures[measure], get_args(Row)[row], layer,
+            self.measures[measure], get_args(words.Row)[row], layer,
             None if head == first.shape[-1] - 1 else head, float(first[place]),
             float(second[place]), (float(low), float(high)), self.diagonal(other),
         )  # fmt: skip
@@ -215,7 +211,7 @@ class Grid:
         They are of the measure and row of `best`.
         """
         best = self.best()
-        row = get_args(Row).index(best.row)
+        row = get_args(words.Row).index(best.row)
         errors = self.errors(0)[self.measures.index(best.measure), row, :, :-1]
         order = np.argsort(errors, axis=None, kind="stable")[:most]
         places = [np.unravel_index(at, errors.shape) for at in order]
@@ -226,7 +222,7 @@ class Best(NamedTuple):
     """The best place of a `Grid`."""
 
     measure: EdgeMeasure
-    row: Row
+    row: words.Row
     layer: int
     head: int | None  # None: all heads of the layer together
     chosen: float  # its error on the half where it was chosen
@@ -258,27 +254,27 @@ def error_grid(
         progress(number - 1, len(aligned.pairs))
         try:
             trace = model.trace(*pair, top_k=1)
-            known, at = words_of(trace, "predicting", aligned.units), []
+            known, at = words.words_of(trace, "predicting", aligned.units), []
             check_links(gold, len(known.sources), len(known.targets))
             only = {target for _, target in gold.possible} if aligned.partial else None
             for measure in measures:
                 check_measure(model, trace, measure)
                 maps = row_shares(all_maps(model, trace, measure))
                 at.append([
-                    _counts(word_maps(trace, row, maps, aligned.units), gold, only)
-                    for row in get_args(Row)
+                    _counts(words.word_maps(trace, row, maps, aligned.units), gold, only)
+                    for row in get_args(words.Row)
                 ])  # fmt: skip
         except InputError as error:
             raise InputError(f"sentence pair {number}: {error}") from None
         counts.append(np.array(at, np.int64))
         guess = diagonal(len(known.targets), len(known.sources))
         guess = frozenset(link for link in guess if only is None or link[1] in only)
-        guesses.append(alignment_counts([guess], [gold])[0])
+        guesses.append(words.alignment_counts([guess], [gold])[0])
     progress(len(aligned.pairs), len(aligned.pairs))
     return Grid(tuple(measures), np.stack(counts), np.stack(guesses))
 
 
-def _counts(maps: Floats, gold: Gold, only: Collection[int] | None) -> Ints:
+def _counts(maps: Floats, gold: words.Gold, only: Collection[int] | None) -> Ints:
     """Return the counts of `alignment_counts` for the links of maps [L, H, t, s], [L, H, 2]."""
     keys = maps.argmax(-1)  # [L, H, t]
     value = np.zeros(maps.shape[-2:], np.int64)
@@ -294,10 +290,10 @@ def diagonal_error(aligned: Aligned) -> dict[str, Any]:
     guesses = [
         diagonal(len(target.split()), len(source.split())) for source, target in aligned.pairs
     ]
-    counts, n = alignment_counts(guesses, aligned.gold), len(guesses)
+    counts, n = words.alignment_counts(guesses, aligned.gold), len(guesses)
     right, total = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
     interval = np.quantile(1 - right / total, [0.025, 0.975]).round(4).tolist()
-    return {"error": round(alignment_error(guesses, aligned.gold), 4), "interval": interval}
+    return {"error": round(words.alignment_error(guesses, aligned.gold), 4), "interval": interval}
 
 
 def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:

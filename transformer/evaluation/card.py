@@ -7,20 +7,8 @@ from typing import Any, Literal
 
 from transformer.checkpoint.folder import COVERED, training_text
 from transformer.config import ModelConfig
+from transformer.evaluation import records
 from transformer.evaluation.alignment import ALIGNMENT
-from transformer.evaluation.records import (
-    BASELINES,
-    OTHER_DECODINGS,
-    OWN,
-    PARSING,
-    PREDICTIONS,
-    TESTS,
-    TYPED,
-    records,
-    setting_of,
-    stamps,
-    text_name,
-)
 from transformer.models.one_stack.config import StackConfig
 from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.training.corpus import TREE
@@ -67,7 +55,11 @@ def card(
         departures = f" Unlike the paper's: {', '.join(parts)}." if parts else ""
     pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
-    figures = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
+    figures = [
+        stamp
+        for path, stamp in records.stamps(metrics)
+        if path[0] not in (ALIGNMENT, records.BASELINES)
+    ]
     days, models = (sorted({stamp[key] for stamp in figures}) for key in ("date", "model"))
     origin = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
     origin += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
@@ -113,7 +105,8 @@ def card(
 def meanings(metrics: Mapping[str, Any]) -> list[str]:
     """Return one sentence on each kind of figure that a model has."""
     kinds = (
-        "letters" if record.name == "reverse_test" else record.kind for record in records(metrics)
+        "letters" if record.name == "reverse_test" else record.kind
+        for record in records.records(metrics)
     )
     return [_WORDS["means"][kind] for kind in dict.fromkeys(kinds)]
 
@@ -133,9 +126,9 @@ def _length(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _typed(metrics: Mapping[str, Any]) -> list[str]:
-    if TYPED not in metrics:
+    if records.TYPED not in metrics:
         return []
-    verdicts = from_dict(metrics[TYPED])
+    verdicts = from_dict(metrics[records.TYPED])
     topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
     right = sum(verdict.right for verdict in verdicts)
     rows = [
@@ -149,7 +142,7 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
     return [
         "## Typed sentences",
         "",
-        f"**{right} of {len(verdicts)} right** with {setting_of(metrics[TYPED])}: "
+        f"**{right} of {len(verdicts)} right** with {records.setting_of(metrics[records.TYPED])}: "
         "sentences as visitors type them, none from the training text, judged as a strict language "
         f"teacher would (`python -m transformer typed`). By topic: {', '.join(topics)}.",
         "",
@@ -238,15 +231,15 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
 
 def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
-        f"{text_name(name)}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings "
-        f"come out exactly reversed, with {setting_of(values)}."
-        for name, values in metrics[TESTS].items()
+        f"{records.text_name(name)}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} "
+        f"strings come out exactly reversed, with {records.setting_of(values)}."
+        for name, values in metrics[records.TESTS].items()
     ]
 
 
 def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
-    tests = metrics[TESTS]
-    others = [decoding[TESTS] for decoding in metrics.get(OTHER_DECODINGS, ())]
+    tests = metrics[records.TESTS]
+    others = [decoding[records.TESTS] for decoding in metrics.get(records.OTHER_DECODINGS, ())]
     default = default_decoding(metrics)
     lines = [
         f"The default decoding is {default}; figures of others are for comparison.",
@@ -270,9 +263,9 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
 def _row(name: str, values: Mapping[str, Any]) -> list[str]:
     lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
     return [
-        text_name(name),
+        records.text_name(name),
         f"{values['sentences']:,}",
-        setting_of(values),
+        records.setting_of(values),
         f"{values['bleu']:.1f}",
         f"{values['chrf']:.1f}",
         f"{lc_tok:.1f}" if lc_tok is not None else "",
@@ -282,15 +275,16 @@ def _row(name: str, values: Mapping[str, Any]) -> list[str]:
 
 def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
-        f"- {text_name(name)}: perplexity {values['perplexity']:.1f}, {100 * values['right']:.1f}% "
-        f"of {values['tokens']:,} tokens right ({setting_of(values)})"
-        for name, values in metrics[PREDICTIONS].items()
+        f"- {records.text_name(name)}: perplexity {values['perplexity']:.1f}, "
+        f"{100 * values['right']:.1f}% of {values['tokens']:,} tokens right "
+        f"({records.setting_of(values)})"
+        for name, values in metrics[records.PREDICTIONS].items()
     ]
 
 
 def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
-    scores = metrics[PARSING]
-    rows = [(OWN, scores), *metrics[BASELINES].items()]
+    scores = metrics[records.PARSING]
+    rows = [(records.OWN, scores), *metrics[records.BASELINES].items()]
     keys = ("f1", "precision", "recall", "exact", "tags", "repaired")
     extra_length = metrics[DEFAULT_DECODING]["extra_length"]
     return [
@@ -302,7 +296,7 @@ def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
         "| parser | setting | F1 | precision | recall | exact | tags | repaired |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
         *(
-            f"| {name} | {setting_of(values)} | "
+            f"| {name} | {records.setting_of(values)} | "
             + " | ".join(f"{values[key]:.1f}" for key in keys)
             + " |"
             for name, values in rows

@@ -12,17 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.checkpoint import weights
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
-from transformer.checkpoint.weights import (
-    check_missing,
-    check_stored,
-    describe_weights,
-    layout_of,
-    read_tensors,
-    weights_digest,
-)
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -76,7 +69,7 @@ def keep_snapshots(
         layout = stack_layout(kept.model.config)
     else:
         kept = load_checkpoint(checkpoint)
-        layout = layout_of(kept.config)
+        layout = weights.layout_of(kept.config)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
     states = [_read(file, layout.stored) for file in files]
@@ -110,11 +103,11 @@ def keep_snapshots(
 
 
 def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    described = describe_weights(file)
+    described = weights.describe_weights(file)
     for name, description in described.items():
-        check_stored(file, name, description, shapes)
-    check_missing(file, sorted(shapes.keys() - described.keys()))
-    return dict(read_tensors(file, described))
+        weights.check_stored(file, name, description, shapes)
+    weights.check_missing(file, sorted(shapes.keys() - described.keys()))
+    return dict(weights.read_tensors(file, described))
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
@@ -122,7 +115,7 @@ def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     path, history = checkpoint / FILE, readable_history(checkpoint)
     if not history.snapshots:
         return
-    layout = (stack_layout if isinstance(model, OneStack) else layout_of)(model.config)
+    layout = (stack_layout if isinstance(model, OneStack) else weights.layout_of)(model.config)
     ref = ModelRef(checkpoint, history.snapshots[-1].updates)
     try:
         last = read_snapshot(ref, layout.stored)
@@ -156,7 +149,7 @@ def _about(
         for side in zip(*heads, strict=True)
     )
     relation = {
-        "weights": weights_digest(checkpoint),
+        "weights": weights.weights_digest(checkpoint),
         "end": bool((off <= allowed).all()),
         "cosine": float(torch.cosine_similarity(ours, theirs, dim=0)),
     }
