@@ -1,6 +1,5 @@
 """Gather a run's snapshots in one file beside a checkpoint's weights."""
 
-import io
 import json
 import logging
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.files import npz
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.model import Transformer
@@ -81,7 +81,7 @@ def keep_snapshots(
     }
     for fineness in FINENESS:
         packed = arrays | pack(states, fineness)
-        if len(_archive(packed)) <= max_bytes:
+        if len(npz.packed(packed)) <= max_bytes:
             break
     else:
         raise ConfigError(
@@ -92,13 +92,13 @@ def keep_snapshots(
     corpus = text_of(recipe, load_corpus(recipe.data, data))
     val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
     with replaced_folder(checkpoint) as new:
-        write_atomic(new / FILE, _archive(packed))
+        write_atomic(new / FILE, npz.packed(packed))
         for k, file in enumerate(files):
             progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)
-        write_atomic(new / FILE, _archive(packed))
+        write_atomic(new / FILE, npz.packed(packed))
     return checkpoint / FILE
 
 
@@ -126,7 +126,7 @@ def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     with np.load(path) as stored:
         arrays = dict(stored)
     about = _about(history.about, last, checkpoint, model, arrays["steps"])
-    write_atomic(path, _archive(arrays | {"about": about}))
+    write_atomic(path, npz.packed(arrays | {"about": about}))
 
 
 def _about(
@@ -154,9 +154,3 @@ def _about(
         "cosine": float(torch.cosine_similarity(ours, theirs, dim=0)),
     }
     return np.array(json.dumps({**known, **relation}))
-
-
-def _archive(arrays: Mapping[str, object]) -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
