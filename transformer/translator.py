@@ -105,8 +105,8 @@ class Translator:
     ) -> "Translator":
         """Create a translator from a checkpoint in memory."""
         return cls(
-            checkpoint.model, checkpoint.tokenizer, device=device, name=checkpoint.name,
-            path=checkpoint.path, max_tokens=max_tokens,
+            checkpoint.model, checkpoint.tokenizer, device=device, name=checkpoint.ref.name,
+            path=checkpoint.ref.path, max_tokens=max_tokens,
             decoding=default_decoding(checkpoint.metrics),
             extra_length=default_extra_length(checkpoint.metrics),
         )  # fmt: skip

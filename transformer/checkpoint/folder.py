@@ -104,16 +104,6 @@ class Loaded(Generic[Config, Model]):
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """Folder name, with a snapshot's updates."""
-        return self.ref.name
-
-    @property
-    def path(self) -> Path:
-        """The folder, or a snapshot's `PATH@UPDATES`."""
-        return self.ref.path
-
 
 Kept = TypeVar("Kept", bound=Loaded[Any, Any])
 

@@ -98,25 +98,9 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    by_row: dict[words.Row, list[list[list[frozenset[words.Link]]]]] = {
-        row: [] for row in get_args(words.Row)
-    }
-    for count, (source, target) in enumerate(aligned.pairs, 1):
-        trace = model.trace(source, target)
-        for row, sentences in by_row.items():
-            maps = words.word_maps(trace, row)
-            sentences.append([[words.links(head) for head in layer] for layer in maps])
-        progress(count, len(aligned.pairs))
-    table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, sentences in by_row.items():
-        table[row] = [
-            [
-                round(words.alignment_error(head, aligned.gold), 4)
-                for head in zip(*layer, strict=True)
-            ]
-            for layer in zip(*sentences, strict=True)
-        ]
-    return table
+    errors = error_grid(model, aligned, ("weight",), progress).errors()[0, ..., :-1]
+    rows = dict(zip(get_args(words.Row), errors.round(4).tolist(), strict=True))
+    return {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned), **rows}
 
 
 @literals

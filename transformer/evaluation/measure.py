@@ -50,16 +50,9 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
+from transformer.training import data as corpora
 from transformer.training import typed
 from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
-from transformer.training.data import (
-    MULTI30K_TESTS,
-    Corpus,
-    Pair,
-    corpus_folder,
-    find_file,
-    read_lines,
-)
 from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of, text_of
@@ -136,7 +129,7 @@ def load_any(folder: Path, recipe: Recipe) -> checkpoints.Checkpoint | StackChec
     return checkpoints.load_checkpoint(folder) if recipe.stack is None else load_stack(folder)
 
 
-def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
+def held_out_text(recipe: Recipe, data: Path) -> corpora.Corpus | None:
     """Return validation and test text, or None for a parser. Raises `DataError`."""
     if model_kind(recipe) == "parser":
         return None
@@ -144,8 +137,8 @@ def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
 
 
 def measured(
-    loaded: checkpoints.Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
-    metrics: Mapping[str, Any], how: Measuring,
+    loaded: checkpoints.Checkpoint | StackCheckpoint, recipe: Recipe,
+    held_out: corpora.Corpus | None, metrics: Mapping[str, Any], how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
 
@@ -191,8 +184,8 @@ def measured(
 
 def parser_scores(loaded: checkpoints.Checkpoint, how: Measuring) -> dict[str, Any]:
     """Score a parser on GUM dev with the paper's decoding; compare others with the app's."""
-    gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
-    trees = read_lines(find_file(gold))
+    gold, report = corpora.corpus_folder(GUM, how.data) / DEV, how.report("parsers")
+    trees = corpora.read_lines(corpora.find_file(gold))
 
     def scored(
         parser: Translator,
@@ -218,7 +211,7 @@ def parser_scores(loaded: checkpoints.Checkpoint, how: Measuring) -> dict[str, A
 
 
 def predictions(
-    model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[Pair]
+    model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[corpora.Pair]
 ) -> dict[str, float]:
     """Score what a model predicts in some texts: of every next token, or of hidden ones.
 
@@ -236,7 +229,7 @@ def predictions(
 
 
 def _decoded(
-    translator: Translator, recipe: Recipe, held_out: Corpus, metrics: Mapping[str, Any],
+    translator: Translator, recipe: Recipe, held_out: corpora.Corpus, metrics: Mapping[str, Any],
     how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with the default decoding of a translator and its scores."""
@@ -318,12 +311,12 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
 
 
 def _tests(
-    translator: Translator | StackModel, recipe: Recipe, held_out: Corpus, decoding: Decoding,
-    how: Measuring,
+    translator: Translator | StackModel, recipe: Recipe, held_out: corpora.Corpus,
+    decoding: Decoding, how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     figures, report = {}, how.report("test sets")
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
-        language = recipe.data.tgt if name in MULTI30K_TESTS else None
+        language = recipe.data.tgt if name in corpora.MULTI30K_TESTS else None
         values = measure_test(translator, pairs, decoding, language)
         figures[name] = stamped(values, how.weights, decoding, name, pairs)
         report(count, len(held_out.tests))

@@ -80,8 +80,8 @@ class StackModel(Unedited):
         resolve_device(device)
         loaded = load_stack(path)
         return cls(
-            loaded.model, loaded.tokenizer, device=device, name=loaded.name,
-            path=loaded.path, max_tokens=max_tokens, decoding=default_decoding(loaded.metrics),
+            loaded.model, loaded.tokenizer, device=device, name=loaded.ref.name,
+            path=loaded.ref.path, max_tokens=max_tokens, decoding=default_decoding(loaded.metrics),
         )  # fmt: skip
 
     @property

@@ -19,7 +19,7 @@ from transformer.training.objective import Objective, learning_rate
 from transformer.training.run_folder import RunFolder
 from transformer.training.toys.files import KEPT, Control, write_maps, write_probe
 from transformer.training.toys.settings import ToySettings
-from transformer.training.toys.tasks import TASKS, make_corpus, make_tokenizer
+from transformer.training.toys.tasks import TASKS, TOYS, make_corpus, make_tokenizer
 from transformer.training.trainer import Trainer
 from transformer.types import Floats
 
@@ -133,17 +133,11 @@ class Lane:
 
 def _card(settings: ToySettings, accuracy: float, updates: int) -> str:
     task = TASKS[settings.task]
-    notes = {
-        "no_positions": "Trained without positions: its stored tables are zero.",
-        "no_scaling": "Trained without division by sqrt(d_k); query weights are multiplied by "
-        "sqrt(d_k), so that the paper's attention computes the same.",
-        "no_warmup": "Trained without warm-up.",
-    }
     return f"""# Toy: {task.title}
 
 {task.about} Trained in Headlight for {updates:,} updates on generated strings.
 {accuracy:.1%} of held-out strings are decoded correctly by greedy search.
-{notes.get(settings.change, "")}
+{TOYS["notes"].get(settings.change, "")}
 """
 
 
