@@ -146,14 +146,14 @@ def measured(
 
     Raises: `DataError` if text is missing.
     """
+    if held_out is None and isinstance(loaded.model, OneStack):
+        return dict(metrics)
     match model_kind(recipe):
         case "parser":
             assert isinstance(loaded, checkpoints.Checkpoint)
             return {**metrics, **parser_scores(loaded, how)}
         case "continue" | "fill":
-            assert isinstance(loaded.model, OneStack)
-            if held_out is None:
-                return dict(metrics)
+            assert isinstance(loaded.model, OneStack) and held_out is not None
             texts = {"val": held_out.val, **held_out.tests}
             if typed.has_languages(recipe.data.src, recipe.data.tgt):
                 sentences = typed.typed_sentences(recipe.data.src, recipe.data.tgt)
@@ -168,9 +168,7 @@ def measured(
                     scores[name] = stamped(values, how.weights, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
-            assert isinstance(loaded.model, OneStack)
-            if held_out is None:
-                return dict(metrics)
+            assert isinstance(loaded.model, OneStack) and held_out is not None
             model = StackModel(loaded.model, loaded.tokenizer, device=how.device)
             tests = _tests(model, recipe, held_out, PAPER_DECODING, how)
             return {**metrics, DEFAULT_DECODING: PAPER_DECODING.to_dict(), TESTS: tests}

@@ -17,7 +17,8 @@ from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, 
 from transformer.measures.pharaoh import MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
 from transformer.training.data import reversal
-from transformer.training.linked import has_links, linked_sentences
+from transformer.training.linked import linked_sentences
+from transformer.training.typed import has_languages
 from transformer.translator import Translator
 from transformer.types import Floats, Report
 from ui.alignment.choice import GOLDS, AlignmentChoice, place_now, row_now
@@ -102,7 +103,7 @@ def draw_links(side: Side) -> None:
 def golds_of(view: View) -> tuple[str, ...]:
     """Return the sets of gold links that fit a model's languages."""
     source, target = languages_of_training(view.entry.whole, view.entry.metrics)
-    golds = ["made"] * has_links(source, target)
+    golds = ["made"] * has_languages(source, target)
     golds += ["letters"] * (view.examples.kind == "letters")
     if {source, target} == {"en", "de"} and _folder() is not None:
         golds.append("drawn")
