@@ -128,12 +128,8 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
     topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
     right, how = sum(v.right for v in verdicts), records.setting_of(metrics[records.TYPED])
     rows = [
-        (
-            verdict.source,
-            verdict.translation,
-            "right" if verdict.right else f"instead of: {verdict.reference}",
-        )
-        for verdict in verdicts
+        (v.source, v.translation, "right" if v.right else f"instead of: {v.reference}")
+        for v in verdicts
     ]
     return [
         "## Typed sentences",

@@ -87,7 +87,7 @@ class Lane:
         """
         sources, targets = (rows[:most] for rows in self._held_out)
         batch = collate(sources, targets)
-        best = self.model(batch.src, batch.tgt_in, self.objective.hooks).argmax(-1)
+        best: torch.Tensor = self.model(batch.src, batch.tgt_in, self.objective.hooks).argmax(-1)
         right = (best == batch.tgt_out) | (batch.tgt_out == self.trainer.config.pad_id)
         return right.all(-1).float().mean().item()
 
