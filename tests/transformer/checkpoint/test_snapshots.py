@@ -228,7 +228,7 @@ def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, fold
     write_snapshots(folder, **changed)
     with pytest.raises(CheckpointError, match=line):
         load_checkpoint(folder.with_name("tiny@20"))
-    assert load_checkpoint(folder).name == "tiny"
+    assert load_checkpoint(folder).ref.name == "tiny"
     assert inspect_entry(folder).error is None
 
 
