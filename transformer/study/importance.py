@@ -39,14 +39,14 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
-from transformer.study.corpus import DEFAULT, survey
+from transformer.study.corpus import DEFAULT, NAMES, survey
 from transformer.study.links import with_links
 from transformer.study.reading import control_of, targets_of
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
-from transformer.training.linked import has_links, linked_sentences
+from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
@@ -71,15 +71,6 @@ MOST_SENTENCES = 200
 FOR_ORDER = 25
 
 _REFERENCES = "the first accepted translation of each sentence"
-#: Notes stored with each measure.
-NOTES: dict[Measure, str] = {
-    "gradient": "|dL/dgate|, mean over sentences",
-    "removal": "log-probability lost without the head alone, nats per token",
-    "bleu": "BLEU lost without the head alone, greedy translations, as sacreBLEU computes it",
-    "order": f"place in greedy pruning by log-probability, on up to {FOR_ORDER} evenly spaced "
-    "sentences; each round measures only the least harmful heads again",
-    "sharpness": "largest weight of a query, mean over queries",
-}
 
 
 def importance(
@@ -171,7 +162,7 @@ def whole_study(
     if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
         return folder
     codes = _codes(inspect_entry(ref).metrics)
-    if isinstance(tracer, Translator) and has_links(*codes) and not result.role("translates"):
+    if isinstance(tracer, Translator) and has_languages(*codes) and not result.role("translates"):
         control, _ = control_of(ref, tracer)
         assert isinstance(control, Translator)
         result = with_links(result, tracer, control, linked_sentences(*codes), report)
@@ -188,7 +179,7 @@ def whole_study(
         tracer, sentences, references, names=names, report=report
     ):
         notes = result.notes.get("importance", {})
-        about |= {measure: NOTES[measure]}
+        about |= {measure: NAMES["notes"][measure].format(most=FOR_ORDER)}
         about["reliability"] = {**notes.get("reliability", {}), measure: round(reliability, 3)}
         result = replace(
             result, importance={**result.importance, measure: grids},

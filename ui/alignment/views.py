@@ -19,7 +19,8 @@ from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, re
 from transformer.measures.words import Row, links, words_of
 from transformer.trace.records import Trace
 from transformer.training.data import reversal
-from transformer.training.linked import has_links, linked_sentences
+from transformer.training.linked import linked_sentences
+from transformer.training.typed import has_languages
 from transformer.translator import Translator
 from transformer.types import Floats, Report
 from ui.alignment.exhibits import (
@@ -137,7 +138,7 @@ def draw_links(side: Side) -> None:
 def golds_of(view: View) -> tuple[str, ...]:
     """Return the sets of gold links that fit a model's languages."""
     source, target = languages_of_training(view.entry.whole, view.entry.metrics)
-    golds = ["made"] * has_links(source, target)
+    golds = ["made"] * has_languages(source, target)
     golds += ["letters"] * (view.examples.kind == "letters")
     if {source, target} == {"en", "de"} and _folder() is not None:
         golds.append("drawn")

@@ -7,7 +7,6 @@ self-attention of a model with one stack. Tokens are text arrays: `src_tokens` a
 renormalised.
 """
 
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -18,7 +17,7 @@ import numpy as np
 
 from transformer.errors import CheckpointError
 from transformer.files.atomic import check_place, write_atomic
-from transformer.files.npz import describe_npz, read_npz
+from transformer.files.npz import describe_npz, packed, read_npz
 from transformer.models.arrays import maps as checks
 from transformer.models.arrays.maps import ALIASES, SINGLE
 from transformer.models.arrays.texts import Arrays, plain_text, special_in
@@ -130,9 +129,7 @@ def save_arrays(trace: Trace, path: str | Path, cells: Cells | None = None) -> P
     if cells is not None:
         arrays[CELL] = np.array(cells.measure)
         arrays |= {f"{kind}_cells": maps for kind, maps in cells.wide.items()}
-    written = io.BytesIO()
-    np.savez_compressed(written, allow_pickle=False, **arrays)
-    write_atomic(path, written.getvalue())
+    write_atomic(path, packed(arrays))
     return path
 
 
