@@ -130,7 +130,8 @@ const alone = new URLSearchParams(location.search).get("embed");
 if (alone && views.some(({ name }) => name === alone)) {
   document.body.classList.add("embedded");
   views.forEach((view) => { view.host.hidden = view.name !== alone; });
-  for (const heading of document.querySelectorAll(".views h2")) heading.hidden = true;
+  const titles = document.querySelectorAll(".views h2");
+  titles.forEach((title) => { title.hidden = title.nextElementSibling.hidden; });
   const tell = () => parent.postMessage({ headlight: alone, height: document.body.scrollHeight }, "*");
   new ResizeObserver(tell).observe(document.body);
 }
