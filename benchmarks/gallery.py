@@ -9,8 +9,9 @@ disturbs less. Linux only.
 
 - first: the first translation of a page, which reads the model.
 - next: another sentence of 12 words.
-- memory: what the page's process holds for itself, as the browser's task manager counts it, and all
-  its resident memory, most of whose rest is the browser's program, shared by all its pages.
+- memory: what the page's process holds for itself, as the browser's task manager counts it, also
+  after its garbage is collected; and all its resident memory, most of whose rest is the browser's
+  program, shared by all its pages.
 - film: from the start of the browser with the page until a sentence of one's own is translated,
   with a picture of each moment in DIR.
 """
@@ -107,6 +108,9 @@ def measure(playwright: Playwright, addresses: dict[str, str], rounds: int) -> I
                     times["next" if at else "first"].append((page.evaluate("took") / 1000, spent))
                 assert int(of_page("id")) == pid
                 full = [resident(pid, what) for what in ("RssAnon", "VmRSS")]
+                page.context.new_cdp_session(page).send("HeapProfiler.collectGarbage")
+                page.wait_for_timeout(3_000)
+                kept = resident(pid, "RssAnon")
         for which, aim in (("first", 3.0), ("next", 1.0)):
             took, spent = zip(*times[which], strict=True)
             yield Figure(f"{name}: {which}, least", min(took), aim, "s")
@@ -118,6 +122,7 @@ def measure(playwright: Playwright, addresses: dict[str, str], rounds: int) -> I
         yield Figure(
             f"{name}: memory after {len(SENTENCES)} sentences, all", resident_[1], None, "MB"
         )
+        yield Figure(f"{name}: memory, own, without what can be thrown away", kept, 300, "MB")
         yield Figure("an empty page: memory, own", own[0], None, "MB")
         yield Figure("an empty page: memory, all", resident_[0], None, "MB")
 
@@ -144,7 +149,7 @@ def film(playwright: Playwright, index: Path, folder: Path) -> Iterator[Figure]:
         page.wait_for_selector(".live-says.done, .live-says.wrong")
         take("translated")
         yield Figure("film: until one's own sentence is translated", passed[-1], 20.0, "s")
-        page.locator(".view").first.scroll_into_view_if_needed()
+        page.locator(".view").last.scroll_into_view_if_needed()
         take("views")
 
 
