@@ -137,7 +137,6 @@ if (alone && views.some(({ name }) => name === alone)) {
 }
 
 for (const field of document.querySelectorAll("textarea.frame")) {
-  const address = location.href.replace(/[?#].*$/, "");
-  field.value = field.value.replace("PAGE", address);
+  field.value = field.value.replace("PAGE", location.href.replace(/[?#].*$/, ""));
   field.addEventListener("focus", () => field.select());
 }
