@@ -141,16 +141,12 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     return [shown.view.request] if shown.view.cells else [player]
 
 
-def why_no_view(view: View) -> str | None:
-    """Return the reason why the model cannot show the chosen view, or None."""
-    steps = url_state.get(TranslateChoice.view) == "steps"
-    return None if steps else get_tracer(view).lacks("internals")
-
-
 def whole(view: View) -> None:
     """Draw the opening and the chosen view, or the reason why there is none."""
     chosen = url_state.get(TranslateChoice.view)
-    missing = why_no_player(get_trace(view)) or why_no_view(view)
+    missing = why_no_player(get_trace(view))
+    if missing is None and chosen != "steps":
+        missing = get_tracer(view).lacks("internals")
     if missing is not None:
         st.info(missing, icon=":material/translate:")
         link_to("attention")

@@ -204,7 +204,9 @@ def holds(node: Any) -> Any:
         return node.options[node.index]
     if node.type == "slider":
         return [node.value]
-    return list(node.value) if node.type == "multiselect" else node.value
+    if node.type == "multiselect":
+        return [node.options[index] for index in node.indices]
+    return node.value
 
 
 def filled(app: AppTest) -> list[Any]:

@@ -249,17 +249,13 @@ def _take_example() -> None:
         _ask(chosen)
 
 
-def _changed_checkpoint() -> None:
-    use_checkpoint(url_state.get(CHECKPOINT))
-
-
 def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
     if not entry.name:
         _draw_models_link()
         return
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
-        **bound(CHECKPOINT, "checkpoint_box", _changed_checkpoint, entry.whole),
+        **bound(CHECKPOINT, "checkpoint_box", lambda: use_checkpoint(url_state.get(CHECKPOINT)), entry.whole),
     )  # fmt: skip
     if caption:
         st.caption(caption)
