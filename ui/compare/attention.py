@@ -14,6 +14,7 @@ from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
+from ui.attention.against import draw_keys
 from ui.attention.choice import (
     AttentionSettings,
     get_maps,
@@ -211,6 +212,7 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     drawn = shown_map(maps, choice)
     st.markdown(f"{side.lead}{plain(drawn.name)}")
     show(drawn.lens(max_height), key=key)
+    draw_keys(side.view, choice, f"{key}_every")
 
 
 def _matrices(both: Both) -> None:
@@ -345,6 +347,7 @@ def _lines(both: Both) -> None:
         st.markdown(f"{side.lead}{drawn.lines:,} lines of {count(len(choice.heads), 'head')}")
         pins = side.letter == "A" or left == right
         draw_lines(drawn, choice, maps, side.key("compare_lines"), pins=pins, beside=True)
+        draw_keys(side.view, choice, side.key("compare_lines_every"))
 
     both.pair.rows(lines)
 

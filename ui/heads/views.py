@@ -103,6 +103,9 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
             "text; *even*, all tokens alike."
         )
+        if "cross" in study.looks and not study.role("translates"):
+            key += " *The word it translates* is a role of translators of English, German and "
+            key += "French, where links of words are known."
     if role and role.needs == "links":
         read = str(study.notes.get("links"))
     st.markdown(about_table(opened, role, measure))
