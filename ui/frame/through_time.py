@@ -159,9 +159,12 @@ def finished(side: Side) -> Side | None:
 
     What nobody has chosen is chosen for it, and stays as the training plays.
     """
+    alone = side.view.entry.updates is not None and not side.letter
+    return _finished(side) if alone else None
+
+
+def _finished(side: Side) -> Side:
     entry = side.view.entry
-    if entry.updates is None or side.letter:
-        return None
     view = replace(side.view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
     return replace(side, view=view, trace=get_trace(view))
 
