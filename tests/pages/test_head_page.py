@@ -71,7 +71,7 @@ def test_a_score_is_told_part_by_part(open_page: RunApp, kind: AttentionKind) ->
         float(share.replace("−", "-")) for share in re.findall(r"^- \**([−.\d]+)", text, re.M)
     ]
     assert sum(shares[:6]) == pytest.approx(split.score, abs=0.04)
-    assert text.count(" measured, ") == 3
+    assert text.count(": the score changes by ") == 3
     # An earlier head is told by the token that it reads.
     assert re.search(r"layer 1, head \d wrote into the \w+ what it reads from `", text)
 

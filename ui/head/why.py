@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import code, plain_token, signed
+from transformer.trace.parts import Part
 from ui.core.glossary import linked
 from ui.core.layout import draw_map
 from ui.core.side import Side
@@ -80,7 +81,7 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
         f"Before the softmax, {query} scores {key}{masked} **{signed(score)}**, {most} because "
         f"**{names.clause(split.key_parts[at], 'key')}** ({signed(of_key[at])}). On the query's "
         f"side, above all {names.clause(split.query_parts[other], 'query')} "
-        f"({signed(of_query[other])}).",
+        f"({signed(of_query[other])}).{_but(why, split.key_parts[at], names)}",
         "", f"The largest of {len(of_key)} parts of the key:", "",
     ]  # fmt: skip
     order = np.argsort(-np.abs(of_key), kind="stable")
@@ -98,11 +99,23 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
     return "\n".join(lines)
 
 
+def _but(why: Why, part: Part, names: Names) -> str:
+    """Return a sentence if the score does not change as the sum says without its largest part."""
+    for trial in why.trials:
+        if trial.part == part and 2 * trial.measured / trial.predicted < 1:
+            return (
+                f" **But without {names.place(part)}, the score changes by "
+                f"{signed(trial.measured)}, not by {signed(trial.predicted)}**: later parts change "
+                "too."
+            )
+    return ""
+
+
 def _tests_in_words(why: Why, names: Names) -> str:
     lines = ["Taken out at all positions, everything after it computed again:", ""]
     for trial in why.trials:
         lines.append(
-            f"- without {names.place(trial.part)}: {signed(trial.measured)} measured, "
-            f"{signed(trial.predicted)} predicted."
+            f"- without {names.place(trial.part)}: the score changes by {signed(trial.measured)}; "
+            f"the sum says {signed(trial.predicted)}."
         )
     return "\n".join(lines)

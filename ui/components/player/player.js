@@ -237,10 +237,11 @@ class Player {
   speak() {
     if (this.told === this.shown()) return;
     this.told = this.shown();
+    const { rows, noun } = this.message.header;
     for (const [kind, list] of Object.entries(this.spoken)) {
       const columns = this.columns(kind);
       const valueAt = (t, column) => (this.exists(kind, t, column) ? this.told[kind][t * columns.length + column] : null);
-      list.write(rowsInWords(this.message.header.rows, columns, valueAt));
+      list.write(rowsInWords(rows, columns, valueAt, noun && ((value) => value.toFixed(2))));
     }
   }
 
