@@ -20,7 +20,6 @@ from pkgutil import walk_packages
 from typing import Any
 
 from figures.exhibit import Exhibit
-from transformer.attribution.cells import measured
 from transformer.measures.registered import register_measure
 from transformer.models.arrays.trace_file import load_arrays, load_measured, trace_of
 from transformer.trace.records import CellMeasure, Trace
@@ -135,7 +134,10 @@ def show(
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
     if cell != "weight" and not (isinstance(what, Trace) and model):
         raise ValueError(f"cell={cell!r} needs a trace and its model: show(trace, model=model)")
-    what = measured(model, what, cell) if isinstance(what, Trace) and model else what
+    if isinstance(what, Trace) and model:
+        from transformer.attribution.cells import measured  # a file is shown without PyTorch
+
+        what = measured(model, what, cell)
     return Page(page_of(what, name, batch), height)
 
 
