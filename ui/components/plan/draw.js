@@ -2,6 +2,7 @@
 import { drawDisc, hatch, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
+const FOOT = 1.9; // radius of a key's and a value's mark
 
 // Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
 export function coloursOf(view) {
@@ -113,14 +114,27 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     pen.stroke();
   });
   pen.globalAlpha = 1;
-  if (here && !band.unfolded) {
-    drawDisc(pen, x, to, 3, look.q, 1);
-    if (view.lit === "k" || view.lit === "v") {
-      weights.forEach((_, j) => keys.at(j) !== null
-        && drawDisc(pen, keys.at(j), kind === "cross" ? keys.output : from, 3.2, look[view.lit], 1));
-    }
-    if (view.lit === "q") drawDisc(pen, x, to, 6, look.q, 1);
-  }
+  if (!here) return;
+  // At a line's foot a key and a value, at its head the query.
+  const size = (part) => (view.lit === part ? 2 * FOOT : FOOT);
+  weights.forEach((weight, j) => {
+    if (!weight || keys.at(j) === null) return;
+    const foot = kind === "cross" ? keys.output : from;
+    drawDisc(pen, keys.at(j) - FOOT, foot, size("k"), look.k, 1);
+    drawDisc(pen, keys.at(j) + FOOT, foot, size("v"), look.v, 1);
+  });
+  if (band.unfolded) return;
+  drawDisc(pen, x, to, 2 * size("q"), look.q, 1);
+  sayQuery(pen, look, x, to + (from - to > 0 ? 11 : -11), x + 50 > stack.left + stack.cw * stack.count);
+}
+
+// The word beside a query's mark, on paper.
+function sayQuery(pen, look, x, y, left) {
+  Object.assign(pen, {
+    font: `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`, textAlign: left ? "right" : "left", textBaseline: "middle",
+    strokeStyle: look.paper, fillStyle: look.q, lineWidth: 4,
+  });
+  for (const write of ["strokeText", "fillText"]) pen[write]("query", x + (left ? -8 : 8), y);
 }
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
@@ -135,7 +149,7 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
 // The way of the chosen word to the next input, with an arrow.
 function drawLoop({ pen, look }, points) {
   const [[x, y], end] = [points[0], points.at(-1)];
-  Object.assign(pen, { strokeStyle: look.residual, fillStyle: look.residual, lineWidth: 1.6 });
+  Object.assign(pen, { strokeStyle: look.accent, fillStyle: look.accent, lineWidth: 1.6 });
   pen.beginPath();
   pen.moveTo(x, y);
   points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));

@@ -86,9 +86,9 @@ export function loopOf({ plan, state }, x) {
 // The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const wide = (s ? 150 : 132) * unit;
-  const fits = w - wide - 8 >= n * NARROWEST && !(view.focus.block && view.focus.s !== s);
-  const gutter = fits && !narrow ? wide : (s || narrow ? 104 : 84) * unit;
+  const [least, most] = [(s || narrow ? 104 : 84) * unit, (s ? 154 : 132) * unit];
+  const beside = narrow || (view.focus.block && view.focus.s !== s);
+  const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;
   const count = Math.min(n, Math.floor(room / NARROWEST));
   const chosen = s ? view.state.row : view.state.source;
@@ -143,7 +143,10 @@ function bandsOf(view, s, height, unit, narrow) {
     const left = Math.max(0, height - total());
     for (const band of folded) band.length += left / folded.length;
   }
-  else if (spare > 0 && s === 1 && !narrow) {
+  else if (spare < 0 && !narrow) {
+    const folded = bands.filter(({ kind }) => kind === "layer");
+    for (const band of folded) band.length = Math.max(Math.min(band.length, 17 * unit), band.length + spare / folded.length);
+  } else if (spare > 0 && s === 1 && !narrow) {
     const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
     for (const band of grows) band.length += Math.min(40 * unit * tall ** 2, spare / grows.length);
   }

@@ -32,6 +32,7 @@ function component({ root, header, body }, host) {
   };
   view.unfold = (part) => {
     stop(view);
+    view.since = performance.now();
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
   // Lights the parts of a name, in formula, panel and lines.
@@ -45,6 +46,7 @@ function component({ root, header, body }, host) {
     drawPicture(view);
   };
   view.point = (band) => {
+    if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
@@ -56,7 +58,15 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
     const room = window.innerHeight - pageTop(view.stage) - 14;
-    view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit);
+    const fitted = (scale) => {
+      view.look.size *= scale;
+      view.stage.style.fontSize = `${scale}em`;
+      return layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
+    };
+    view.plan = fitted(1);
+    const share = room / view.plan.height;
+    // A class's larger type gives way, so that tokens are in the window.
+    if (!view.plan.narrow && share < 1 && unit > 0.9) view.plan = fitted(Math.max(0.9 / unit, share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     const back = keepFocus(view);
