@@ -89,6 +89,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const m = seen.length;
   const column = (width - label - 4) / m;
   const roomy = column >= NUMBERS;
+  const digits = column < 34 ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
@@ -123,8 +124,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     lines.push(
       wide(`q  ${q.length}`, "q", vector(q, "q")),
       wide("K", "k", matrix("k")),
-      row("q · k", "scores", seen.map((j) => number(signed(dots[j], 1), j, { bar: Math.abs(dots[j]) / most }))),
-      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j]), j))),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
     if (masked.some(Boolean)) {
       lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
@@ -135,7 +136,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weightCells()));
   function weightCells() {
-    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? 3 : 2), j, {
+    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j, {
       bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
     }));
   }

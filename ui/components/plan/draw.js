@@ -165,7 +165,13 @@ function drawLoop({ pen, look }, points) {
 function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
   pen.moveTo(x0, y0);
   if (plan.narrow) {
-    pen.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+    // Beside the words, at the right.
+    const [lane, side] = [y0 + 3 + 11 * place, band.top + band.h * (0.12 + 0.5 * place)];
+    const right = band.x + band.w - 12 + 10 * place;
+    pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, right), lane);
+    pen.arcTo(right, lane, right, side, 6);
+    pen.arcTo(right, side, x1, side, 6);
+    pen.quadraticCurveTo(x1, side, x1, y1);
     return;
   }
   const [lane, side] = [y0 - 26 + 18 * place, band.top + band.h * (0.12 + 0.7 * place)];

@@ -96,7 +96,7 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", "mask: not yet written"));
+      const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit ? "mask" : "mask: not yet written"));
       setBox(note, ...box);
       return [note];
     });
