@@ -1,5 +1,6 @@
 """Page sections: a heading, a picture, and its text beside it."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -11,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import describe, heatmap
 from figures.charts import grow
-from figures.palette import Theme
+from figures.palette import ROLES, Theme
 from transformer.worker.job import offer_turn
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.mount import show
@@ -19,6 +20,11 @@ from ui.core.presenter import SCALE, presenting
 from ui.platform.assets import vega_lite_of
 
 T = TypeVar("T")
+
+#: A query, key, value or vector of the stream in a formula; not the k of d_k, nor a vocabulary's V.
+_ROLE = re.compile(
+    r"(?<![a-z\\/])[QK](?![a-z])|(?<![a-z\\/$])V(?![a-z])|(?<![a-zA-Z\\_])(?:[qkv](?=_)|x(?=[_^]))"
+)
 
 
 def section(title: str, text: str) -> DeltaGenerator:
@@ -99,6 +105,16 @@ class ReadyFigure(BaseFigure):  # type: ignore[misc]
 def current_theme() -> Theme:
     """Return the browser's theme, light by default."""
     return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def coloured(text: str) -> str:
+    """Colour queries, keys, values and the stream in the formulas of a Markdown text."""
+    colours = ROLES[current_theme()] | {"x": ROLES[current_theme()]["residual"]}
+
+    def symbol(found: re.Match[str]) -> str:
+        return rf"{{\textcolor{{{colours[found[0].lower()]}}}{{{found[0]}}}}}"
+
+    return re.sub(r"\$[^$]+\$", lambda formula: _ROLE.sub(symbol, formula[0]), text)
 
 
 def draw_chart(

@@ -3,7 +3,7 @@ import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } f
 import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
-const LEAST = 16; // px of a band that can be hit
+const LEAST = 14; // px of a band that can be hit
 
 const SHORT = {
   self: "Attention", cross: "Cross-attention", ffn: "Feed-forward",
@@ -127,7 +127,7 @@ export function placeBands(view) {
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
       const share = added && percent(added.share);
-      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`] : [`adds ${share}`];
+      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `▲ ${share}`] : [`adds ${share}`];
       const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? share;
       lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));

@@ -1,6 +1,6 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
-import { chance, drawScale, extend, lasting, make, plain, press, range, rowOf, rowsInWords, shown, spokenList, syncChoice, themed,
+import { chance, drawScale, extend, lasting, make, plain, press, range, rolesOf, rowOf, rowsInWords, shown, spokenList, syncChoice, themed,
   watch, wordsOf } from "../shared/index.js";
 import { lane } from "./dom.js";
 import { groupPart } from "./group.js";
@@ -81,6 +81,7 @@ class Player {
   /** Read the theme's colours and the available space, and draw. */
   dress() {
     this.look = themed(this.root);
+    Object.assign(this.look, rolesOf(this.root, this.message.header, this.look.theme));
     const { colours, reading, limit, ends, noun } = this.message.header;
     this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
