@@ -122,7 +122,7 @@ function build(view) {
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");
-  view.panel = make("section", "unfolded", { hidden: "" });
+  view.panel = make("section", "unfolded", { hidden: "", tabindex: -1 }); // a click in it keeps the keys
   view.bands = make("div", "bands");
   view.tokens = make("div", "columns");
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });
