@@ -2,7 +2,7 @@
 import { drawDisc, hatch, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
-const FOOT = 1.9; // radius of a key's and a value's mark
+const FOOT = 1.9; // radius of a mark of a key or value, at 14 px of type
 
 // Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
 export function coloursOf(view) {
@@ -116,16 +116,17 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   pen.globalAlpha = 1;
   if (!here) return;
   // At a line's foot a key and a value, at its head the query.
-  const size = (part) => (view.lit === part ? 2 * FOOT : FOOT);
+  const radius = FOOT * plan.unit;
+  const size = (part) => (view.lit === part ? 2 : 1) * radius;
   weights.forEach((weight, j) => {
     if (!weight || keys.at(j) === null) return;
     const foot = kind === "cross" ? keys.output : from;
-    drawDisc(pen, keys.at(j) - FOOT, foot, size("k"), look.k, 1);
-    drawDisc(pen, keys.at(j) + FOOT, foot, size("v"), look.v, 1);
+    drawDisc(pen, keys.at(j) - radius, foot, size("k"), look.k, 1);
+    drawDisc(pen, keys.at(j) + radius, foot, size("v"), look.v, 1);
   });
   if (band.unfolded) return;
   drawDisc(pen, x, to, 2 * size("q"), look.q, 1);
-  sayQuery(pen, look, x, to + (from - to > 0 ? 11 : -11), x + 50 > stack.left + stack.cw * stack.count);
+  sayQuery(pen, look, x, to + Math.sign(from - to) * 11 * plan.unit, x + 50 * plan.unit > stack.left + stack.cw * stack.count);
 }
 
 // The word beside a query's mark, on paper.
