@@ -146,8 +146,7 @@ def attention_look(*, signed: bool = False, noun: str = "") -> dict[str, Any]:
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
     reading = {theme: scale_words(theme) for theme in THEMES}
     colours = signed_colours() if signed else attention_colours()
-    look = {"colours": colours, "reading": reading, "cover": cover, "noun": noun}
-    return {**look, "roles": ROLES}
+    return {"colours": colours, "reading": reading, "cover": cover, "noun": noun, "roles": ROLES}
 
 
 def attention_colours() -> dict[str, str]:

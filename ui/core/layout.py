@@ -21,11 +21,6 @@ from ui.platform.assets import vega_lite_of
 
 T = TypeVar("T")
 
-#: A query, key, value or vector of the stream in a formula; not the k of d_k, nor a vocabulary's V.
-_ROLE = re.compile(
-    r"(?<![a-z\\/])[QK](?![a-z])|(?<![a-z\\/$])V(?![a-z])|(?<![a-zA-Z\\_])(?:[qkv](?=_)|x(?=[_^]))"
-)
-
 
 def section(title: str, text: str) -> DeltaGenerator:
     """Yield to other runs, then draw heading and text and return the picture's container.
@@ -109,12 +104,15 @@ def current_theme() -> Theme:
 
 def coloured(text: str) -> str:
     """Colour queries, keys, values and the stream in the formulas of a Markdown text."""
-    colours = ROLES[current_theme()] | {"x": ROLES[current_theme()]["residual"]}
+    colours = ROLES[current_theme()]
+    # Not the k of d_k, nor the V of a vocabulary.
+    role = r"(?<![a-z\\/$])[QKV](?![a-z])|(?<![a-zA-Z\\_])([qkv](?=_)|x(?=[_^]))"
 
     def symbol(found: re.Match[str]) -> str:
-        return rf"{{\textcolor{{{colours[found[0].lower()]}}}{{{found[0]}}}}}"
+        colour = colours.get(found[0].lower(), colours["residual"])
+        return rf"{{\textcolor{{{colour}}}{{{found[0]}}}}}"
 
-    return re.sub(r"\$[^$]+\$", lambda formula: _ROLE.sub(symbol, formula[0]), text)
+    return re.sub(r"\$[^$]+\$", lambda formula: re.sub(role, symbol, formula[0]), text)
 
 
 def draw_chart(

@@ -112,7 +112,6 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
   const lines = [];
   const across = column * m;
-  // A vector's numbers belong to no column.
   const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
   if (q) {
     const most = Math.max(...dots.map(Math.abs)) || 1;

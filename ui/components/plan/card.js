@@ -23,7 +23,6 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
-  const attention = !view.hover && ["self", "cross"].includes(view.focus.block);
   const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
@@ -32,8 +31,6 @@ export function fillCard(view) {
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
     formulaOf(view, text),
   );
-  const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
-  if (attention) view.card.append(make("p", "legend", Object.entries(names).map(([name, text]) => make("span", name, text))));
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
 }
 

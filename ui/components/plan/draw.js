@@ -126,16 +126,11 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   });
   if (band.unfolded) return;
   drawDisc(pen, x, to, 2 * size("q"), look.q, 1);
-  sayQuery(pen, look, x, to + Math.sign(from - to) * 11 * plan.unit, x + 50 * plan.unit > stack.left + stack.cw * stack.count);
-}
-
-// The word beside a query's mark, on paper.
-function sayQuery(pen, look, x, y, left) {
-  Object.assign(pen, {
-    font: `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`, textAlign: left ? "right" : "left", textBaseline: "middle",
-    strokeStyle: look.paper, fillStyle: look.q, lineWidth: 4,
-  });
-  for (const write of ["strokeText", "fillText"]) pen[write]("query", x + (left ? -8 : 8), y);
+  // Its name is beside it, on paper.
+  const left = x + 50 * plan.unit > stack.left + stack.cw * stack.count;
+  pen.font = `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`;
+  Object.assign(pen, { textAlign: left ? "right" : "left", strokeStyle: look.paper, fillStyle: look.q, lineWidth: 4 });
+  for (const write of ["strokeText", "fillText"]) pen[write]("query", x + (left ? -8 : 8), to + Math.sign(from - to) * 11 * plan.unit + 4);
 }
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
@@ -164,29 +159,24 @@ function drawLoop({ pen, look }, points) {
 
 // From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
 function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
+  const { narrow, stacks: [{ x, w }] } = plan;
+  const [lane, side] = [y0 + (narrow ? 3 + 11 * place : 18 * place - 26), band.top + band.h * (0.12 + 0.7 * place)];
+  const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
-  if (plan.narrow) {
-    // Beside the words, at the right.
-    const [lane, side] = [y0 + 3 + 11 * place, band.top + band.h * (0.12 + 0.5 * place)];
-    const right = band.x + band.w - 12 + 10 * place;
-    pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, right), lane);
-    pen.arcTo(right, lane, right, side, 6);
-    pen.arcTo(right, side, x1, side, 6);
+  pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
+  if (narrow) {
+    pen.arcTo(from, lane, from, side, 6);
+    pen.arcTo(from, side, x1, side, 6);
     pen.quadraticCurveTo(x1, side, x1, y1);
     return;
   }
-  const [lane, side] = [y0 - 26 + 18 * place, band.top + band.h * (0.12 + 0.7 * place)];
-  const from = plan.stacks[0].x + plan.stacks[0].w;
-  pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   pen.lineTo(from, lane);
   pen.bezierCurveTo(band.x, lane, from, side, band.x, side);
   if (!band.unfolded) pen.bezierCurveTo(band.x + (x1 - band.x) * 0.6, side, x1, (side + y1) / 2, x1, y1);
 }
 
 function line(pen, x, from, to, colour, alpha, width) {
-  pen.globalAlpha = alpha;
-  pen.strokeStyle = colour;
-  pen.lineWidth = width;
+  Object.assign(pen, { globalAlpha: alpha, strokeStyle: colour, lineWidth: width });
   pen.beginPath();
   pen.moveTo(x, from);
   pen.lineTo(x, to);

@@ -136,15 +136,14 @@ function bandsOf(view, s, height, unit, narrow) {
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
   const spare = height - total();
+  const folded = bands.filter(({ kind }) => kind === "layer");
   if (panel) {
     const most = (MOST[panel.block] ?? NORM) * unit;
     panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
-    const folded = bands.filter(({ kind }) => kind === "layer");
     const left = Math.max(0, height - total());
     for (const band of folded) band.length += left / folded.length;
   }
   else if (spare < -16 * unit && !narrow) { // less is left to smaller type
-    const folded = bands.filter(({ kind }) => kind === "layer");
     for (const band of folded) band.length = Math.max(Math.min(band.length, 17 * unit), band.length + spare / folded.length);
   } else if (spare > 0 && s === 1 && !narrow) {
     const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");

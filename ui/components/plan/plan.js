@@ -58,15 +58,14 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
     const room = window.innerHeight - pageTop(view.stage) - 14;
-    const fitted = (scale) => {
+    const fit = (scale) => {
       view.look.size *= scale;
       view.stage.style.fontSize = `${scale}em`;
-      return layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
+      view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
+      return room / view.plan.height;
     };
-    view.plan = fitted(1);
-    const share = room / view.plan.height;
-    // A class's larger type gives way, so that tokens are in the window.
-    if (!view.plan.narrow && share < 1 && unit > 0.9) view.plan = fitted(Math.max(0.9 / unit, share));
+    const share = fit(1); // a class's larger type gives way, so that tokens are in the window
+    if (!view.plan.narrow && share < 1 && unit > 0.9) fit(Math.max(0.9 / unit, share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     const back = keepFocus(view);

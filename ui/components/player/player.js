@@ -80,8 +80,7 @@ class Player {
 
   /** Read the theme's colours and the available space, and draw. */
   dress() {
-    this.look = themed(this.root);
-    Object.assign(this.look, rolesOf(this.root, this.message.header, this.look.theme));
+    this.look = { ...themed(this.root), ...rolesOf(this.root, this.message.header) };
     const { colours, reading, limit, ends, noun } = this.message.header;
     this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
