@@ -112,7 +112,7 @@ def coloured(text: str) -> str:
         colour = colours.get(found[0].lower(), colours["residual"])
         return rf"{{\textcolor{{{colour}}}{{{found[0]}}}}}"
 
-    return re.sub(r"\$[^$]+\$", lambda formula: re.sub(role, symbol, formula[0]), text)
+    return re.sub(r"(\$\$?)[^$]+\1", lambda formula: re.sub(role, symbol, formula[0]), text)
 
 
 def draw_chart(
