@@ -7,6 +7,7 @@ import streamlit as st
 from figures.labels import code
 from ui.core import url_state
 from ui.core.glossary import QUESTIONS, TERMS, Term, named_term, search_terms
+from ui.core.layout import coloured
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
@@ -26,7 +27,7 @@ def draw_term(entry: Term) -> None:
         st.subheader(f"{entry.name}{section}", anchor=anchor)
         st.markdown(entry.text)
         if entry.equation:
-            st.latex(entry.equation)
+            st.markdown(coloured(f"$$\n{entry.equation}\n$$"))
         if entry.page:
             link_to(entry.page, f"See it: {page_at(entry.page).title}")
 

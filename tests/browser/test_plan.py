@@ -1,5 +1,6 @@
 """The whole model's picture: its numbers, and what it does without a server."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,21 @@ def test_words_that_an_edit_changed_are_marked(
     expect(page.locator(".key.cut")).to_have_count(1)
     page.locator(".key button").nth(1).click()
     expect(page.get_by_role("button", name="Join")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 720, 1280])
+def test_every_layer_says_what_it_adds(
+    page: Page, tmp_path: Path, tiny_translator: Translator, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    trace = tiny_translator.trace(SENTENCE)
+    whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
+    for stack, token in ((whole.stream.encoder, 1), (whole.stream.decoder, 2)):
+        shares = stack.layer_shares[:, token]
+        name = re.compile(f"Layer {shares.argmax() + 1}.*{shares.max():.0%}")
+        expect(page.locator(".most").filter(has_text=f"{shares.max():.0%}").first).to_be_visible()
+        expect(page.locator(".band").filter(has_text=name).first).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_a_long_text_has_the_chosen_tokens_only(

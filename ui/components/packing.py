@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from figures.exhibit import Offline
 from figures.labels import show_token
-from figures.palette import CHROME, THEMES, attention_table, scale_words, signed_table
+from figures.palette import CHROME, ROLES, THEMES, attention_table, scale_words, signed_table
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ def fields(reported: Any, **allowed: Any) -> dict[str, Any] | None:
 
 
 def attention_look(*, signed: bool = False, noun: str = "") -> dict[str, Any]:
-    """Return header entries for drawing maps: colour scale, its reading, colour of dimmed columns.
+    """Return header entries for drawing maps: colour scale, its reading, other colours.
 
     Args:
         signed: use the diverging scale, for differences.
@@ -146,7 +146,7 @@ def attention_look(*, signed: bool = False, noun: str = "") -> dict[str, Any]:
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
     reading = {theme: scale_words(theme) for theme in THEMES}
     colours = signed_colours() if signed else attention_colours()
-    return {"colours": colours, "reading": reading, "cover": cover, "noun": noun}
+    return {"colours": colours, "reading": reading, "cover": cover, "noun": noun, "roles": ROLES}
 
 
 def attention_colours() -> dict[str, str]:

@@ -14,6 +14,7 @@ from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.glossary import CELL_TEXTS, HINTS, Explanation, term
+from ui.core.layout import coloured
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
@@ -258,12 +259,12 @@ def draw_explanation(explanation: Explanation, *more: str) -> None:
     """Draw a popover with an explanation, further paragraphs, terms and questions."""
     with st.popover("What is this?", type="tertiary"):
         for text in filter(None, (explanation.linked, *more)):
-            st.markdown(text)
+            st.markdown(coloured(text))
         for name in explanation.terms:
-            st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")
+            st.markdown(f"**{name[0].upper()}{name[1:]}.** {coloured(term(name))}")
         for name in explanation.questions:
             with st.expander(name):
-                st.markdown(term(name))
+                st.markdown(coloured(term(name)))
 
 
 def raw_box(

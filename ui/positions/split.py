@@ -11,6 +11,7 @@ from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.core import url_state
+from ui.core.layout import coloured
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
@@ -60,13 +61,15 @@ def _kind_and_head(trace: Trace) -> tuple[AttentionKind, int]:
 def _maps(view: View) -> None:
     trace = get_trace(view)
     st.markdown(
-        "The input of layer 1 is a sum, $x_i=e_i+p_i$: a token's embedding (its content) plus its "
-        "position. Projections are linear, so every logit is exactly a sum of four products:"
-    )
-    st.latex(
-        r"\frac{q_i\cdot k_j}{\sqrt{d_k}}=\frac{1}{\sqrt{d_k}}\Big("
-        r"e_iW^Q(e_jW^K)^{\top}+e_iW^Q(p_jW^K)^{\top}+p_iW^Q(e_jW^K)^{\top}"
-        r"+p_iW^Q(p_jW^K)^{\top}\Big)"
+        coloured(r"""
+        The input of layer 1 is a sum, $x_i=e_i+p_i$: a token's embedding (its content) plus its
+        position. Projections are linear, so every logit is exactly a sum of four products:
+
+        $$
+        \frac{q_i\cdot k_j}{\sqrt{d_k}}=\frac{1}{\sqrt{d_k}}\Big(
+        e_iW^Q(e_jW^K)^{\top}+e_iW^Q(p_jW^K)^{\top}+p_iW^Q(e_jW^K)^{\top}+p_iW^Q(p_jW^K)^{\top}\Big)
+        $$
+        """)
     )
     kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
     choose_one("Side", SPLIT, {side: KIND_NAMES[kind] for side, kind in SIDES.items()}, kinds)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figures.palette import ROLES, Theme
 from tests.forks import ROOT
 from tests.pages.links import entries, unlinked
-from ui.core import glossary
+from ui.core import glossary, layout
 from ui.core.glossary import QUESTIONS, TERMS, find_term, linked, search_terms, term
 from ui.frame.page import all_pages
 
@@ -140,3 +141,16 @@ def test_texts_of_components_ask_which_pointer_there_is() -> None:
             if named and "touching()" not in "".join(lines[max(0, number - 3) : number + 1]):
                 wrong.append(f"{path.relative_to(ROOT)}:{number + 1}")
     assert not wrong
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_formulas_have_the_colours_of_pictures(
+    monkeypatch: pytest.MonkeyPatch, theme: Theme
+) -> None:
+    monkeypatch.setattr(layout, "current_theme", lambda: theme)
+    made = layout.coloured(rf"Q and V: $${find_term('attention').equation}$$, $x_i W^V$, $q/V$")
+    found = re.findall(r"\\textcolor\{(#\w+)\}\{(\w)\}", made)
+    roles = ROLES[theme]
+    expected = [("q", "Q"), ("k", "K"), ("v", "V"), ("residual", "x"), ("v", "V")]
+    assert found == [(roles[role], symbol) for role, symbol in expected]
+    assert made.startswith("Q and V: ") and r"\sqrt{d_k}" in made

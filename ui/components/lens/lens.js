@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -158,6 +158,7 @@ function place(map, parts, frame) {
 
 function paint(root, map, parts) {
   const { theme, ink, accent, font, size } = themed(root);
+  rolesOf(root, map, theme);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;

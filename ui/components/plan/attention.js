@@ -3,7 +3,7 @@ import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken } from "./unfold.js";
 
-const NUMBERS = 27; // px of a column that shows its number
+const NUMBERS = 26; // px of a column that shows its number
 const NARROWEST = 16; // px of a column
 
 export function drawAttention(view, body, width) {
@@ -69,7 +69,7 @@ function headTable({ view, kind, layer, query, keys }) {
     bar.style.width = `${(36 * length) / most}px`;
     const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
     name.style.setProperty("--hue", view.look.hues[h]);
-    return make("tr", "", name,
+    return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name,
       make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(words.length ? [make("td", "quiet", words.slice(0, 3).map(([word]) => plain(word)).join(" "))] : []));
@@ -89,6 +89,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const m = seen.length;
   const column = (width - label - 4) / m;
   const roomy = column >= NUMBERS;
+  const digits = column < 34 ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
@@ -111,29 +112,30 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
   const lines = [];
   const across = column * m;
+  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
   if (q) {
     const most = Math.max(...dots.map(Math.abs)) || 1;
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 20, name);
+      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 17, name);
     };
     lines.push(
-      wide(`q  ${q.length}`, "q", cellsOf(view, q, 1, q.length, across, 10, "q")),
+      wide(`q  ${q.length}`, "q", vector(q, "q")),
       wide("K", "k", matrix("k")),
-      row("q · k", "scores", seen.map((j) => number(signed(dots[j], 1), j, { bar: Math.abs(dots[j]) / most }))),
-      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j]), j))),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
     if (masked.some(Boolean)) {
       lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     }
     lines.push(row("softmax", "weights", weightCells()));
     lines.push(wide("V", "v", matrix("v")));
-    lines.push(output ? wide(`Σ a v  ${output.length}`, "v", cellsOf(view, output, 1, output.length, across, 10, "v"))
+    lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weightCells()));
   function weightCells() {
-    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? 3 : 2), j, {
+    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j, {
       bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
     }));
   }

@@ -1,5 +1,5 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { make, percent, plain, setBox } from "../shared/index.js";
+import { chance, make, percent, plain, setBox } from "../shared/index.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
@@ -23,17 +23,14 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
-  const attention = !view.hover && ["self", "cross"].includes(view.focus.block);
   const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
+    factsOf(view, part),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
     formulaOf(view, text),
-    factsOf(view, part),
   );
-  const names = { q: "query", k: "key", v: "value", residual: "residual stream" };
-  if (attention) view.card.append(make("p", "legend", Object.entries(names).map(([name, text]) => make("span", name, text))));
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
 }
 
@@ -44,7 +41,7 @@ function factsOf(view, { s, layer, block }) {
   const say = (...parts) => make("p", "facts", parts);
   if (block === "softmax") {
     const p = header.probabilities[state.row];
-    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${(100 * p).toFixed(1)}%.`);
+    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(p)}.`);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
@@ -54,8 +51,8 @@ function factsOf(view, { s, layer, block }) {
     return added ? `${label} ${percent(added.share)}` : "";
   });
   const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
-  const pushes = words.length ? [" The network pushes ", make("b", "", plain(words[0][0])), ` (${words[0][1].toFixed(2)}).`] : [];
+  const pushes = words.length ? [" The feed-forward network raises ", make("b", "", plain(words[0][0])), ` by ${words[0][1].toFixed(2)} (logit).`] : [];
   const guess = s ? header.lens[state.row][layer + 1] : null;
-  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${percent(guess[1])}.`] : [];
-  return say("To ", token, ` it adds: ${shares.join(", ")} of the stream.`, pushes, after);
+  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}.`] : [];
+  return say("At ", token, ` this ${block ? "block" : "layer"} adds ${shares.join(", ")}.`, pushes, after);
 }

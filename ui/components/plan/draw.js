@@ -2,6 +2,7 @@
 import { drawDisc, hatch, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
+const FOOT = 1.9; // radius of a mark of a key or value, at 14 px of type
 
 // Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
 export function coloursOf(view) {
@@ -113,14 +114,23 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     pen.stroke();
   });
   pen.globalAlpha = 1;
-  if (here && !band.unfolded) {
-    drawDisc(pen, x, to, 3, look.q, 1);
-    if (view.lit === "k" || view.lit === "v") {
-      weights.forEach((_, j) => keys.at(j) !== null
-        && drawDisc(pen, keys.at(j), kind === "cross" ? keys.output : from, 3.2, look[view.lit], 1));
-    }
-    if (view.lit === "q") drawDisc(pen, x, to, 6, look.q, 1);
-  }
+  if (!here) return;
+  // At a line's foot a key and a value, at its head the query.
+  const radius = FOOT * plan.unit;
+  const size = (part) => (view.lit === part ? 2 : 1) * radius;
+  weights.forEach((weight, j) => {
+    if (!weight || keys.at(j) === null) return;
+    const foot = kind === "cross" ? keys.output : from;
+    drawDisc(pen, keys.at(j) - radius, foot, size("k"), look.k, 1);
+    drawDisc(pen, keys.at(j) + radius, foot, size("v"), look.v, 1);
+  });
+  if (band.unfolded) return;
+  drawDisc(pen, x, to, 2 * size("q"), look.q, 1);
+  // Its name is beside it, on paper.
+  const left = x + 50 * plan.unit > stack.left + stack.cw * stack.count;
+  pen.font = `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`;
+  Object.assign(pen, { textAlign: left ? "right" : "left", strokeStyle: look.paper, fillStyle: look.q, lineWidth: 4 });
+  for (const write of ["strokeText", "fillText"]) pen[write]("query", x + (left ? -8 : 8), to + Math.sign(from - to) * 11 * plan.unit + 4);
 }
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
@@ -135,7 +145,7 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
 // The way of the chosen word to the next input, with an arrow.
 function drawLoop({ pen, look }, points) {
   const [[x, y], end] = [points[0], points.at(-1)];
-  Object.assign(pen, { strokeStyle: look.residual, fillStyle: look.residual, lineWidth: 1.6 });
+  Object.assign(pen, { strokeStyle: look.accent, fillStyle: look.accent, lineWidth: 1.6 });
   pen.beginPath();
   pen.moveTo(x, y);
   points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));
@@ -149,23 +159,24 @@ function drawLoop({ pen, look }, points) {
 
 // From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
 function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
+  const { narrow, stacks: [{ x, w }] } = plan;
+  const [lane, side] = [y0 + (narrow ? 3 + 11 * place : 18 * place - 26), band.top + band.h * (0.12 + 0.7 * place)];
+  const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
-  if (plan.narrow) {
-    pen.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+  pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
+  if (narrow) {
+    pen.arcTo(from, lane, from, side, 6);
+    pen.arcTo(from, side, x1, side, 6);
+    pen.quadraticCurveTo(x1, side, x1, y1);
     return;
   }
-  const [lane, side] = [y0 - 26 + 18 * place, band.top + band.h * (0.12 + 0.7 * place)];
-  const from = plan.stacks[0].x + plan.stacks[0].w;
-  pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   pen.lineTo(from, lane);
   pen.bezierCurveTo(band.x, lane, from, side, band.x, side);
   if (!band.unfolded) pen.bezierCurveTo(band.x + (x1 - band.x) * 0.6, side, x1, (side + y1) / 2, x1, y1);
 }
 
 function line(pen, x, from, to, colour, alpha, width) {
-  pen.globalAlpha = alpha;
-  pen.strokeStyle = colour;
-  pen.lineWidth = width;
+  Object.assign(pen, { globalAlpha: alpha, strokeStyle: colour, lineWidth: width });
   pen.beginPath();
   pen.moveTo(x, from);
   pen.lineTo(x, to);

@@ -9,7 +9,7 @@ const TIGHT = 3; // beside what is unfolded
 const PANEL = 250;
 const MOST = { self: 345, cross: 330, ffn: 270, softmax: 185, embedding: 140 };
 const NORM = 180;
-const CARD = 185; // on a phone
+const CARD = 200; // on a phone
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
@@ -86,9 +86,9 @@ export function loopOf({ plan, state }, x) {
 // The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const wide = (s ? 150 : 132) * unit;
-  const fits = w - wide - 8 >= n * NARROWEST && !(view.focus.block && view.focus.s !== s);
-  const gutter = fits && !narrow ? wide : (s || narrow ? 104 : 84) * unit;
+  const [least, most] = [(s || narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
+  const beside = narrow || (view.focus.block && view.focus.s !== s);
+  const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;
   const count = Math.min(n, Math.floor(room / NARROWEST));
   const chosen = s ? view.state.row : view.state.source;
@@ -136,14 +136,16 @@ function bandsOf(view, s, height, unit, narrow) {
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
   const spare = height - total();
+  const folded = bands.filter(({ kind }) => kind === "layer");
   if (panel) {
     const most = (MOST[panel.block] ?? NORM) * unit;
     panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
-    const folded = bands.filter(({ kind }) => kind === "layer");
     const left = Math.max(0, height - total());
     for (const band of folded) band.length += left / folded.length;
   }
-  else if (spare > 0 && s === 1 && !narrow) {
+  else if (spare < -16 * unit && !narrow) { // less is left to smaller type
+    for (const band of folded) band.length = Math.max(Math.min(band.length, 17 * unit), band.length + spare / folded.length);
+  } else if (spare > 0 && s === 1 && !narrow) {
     const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
     for (const band of grows) band.length += Math.min(40 * unit * tall ** 2, spare / grows.length);
   }

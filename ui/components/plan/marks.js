@@ -1,9 +1,9 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
+import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
-const LEAST = 16; // px of a band that can be hit
+const LEAST = 14; // px of a band that can be hit
 
 const SHORT = {
   self: "Attention", cross: "Cross-attention", ffn: "Feed-forward",
@@ -54,17 +54,17 @@ export function placeTokens(view) {
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
     const note = (text, x, y, w) => {
-      const made = make("p", "part", text);
+      const made = make("p", s && !part ? "part next" : "part", text);
       setBox(made, x, y, w);
       return made;
     };
-    const part = count < n ? `tokens ${first + 1} to ${first + count} of ${n}` : "";
+    const part = count < n ? `tokens ${first + 1}–${first + count} of ${n}` : "";
     const more = [];
     const next = plain(header.predicted[state.row]);
     const where = state.row + 1 < n ? `${next} is the next input: shifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * count + 10;
-    if (s) more.push(note(part ? `${where} (${part})` : where, x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    else if (!plan.narrow) more.push(note([make("span", "k", "keys"), ", ", make("span", "v", "values")], 6, stack.output - 24));
+    if (s) more.push(note(part || where, x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
+    else if (!plan.narrow) more.push(note([make("span", "k", "● keys"), " ", make("span", "v", "● values")], 6, stack.output - 24));
     if (!s && part) more.push(note(part, 6, band.top + (plan.narrow ? 0 : 13), stack.left - stack.x - 26));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
@@ -96,7 +96,7 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", "mask: not yet written"));
+      const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit ? "mask" : "mask: not yet written"));
       setBox(note, ...box);
       return [note];
     });
@@ -126,23 +126,24 @@ export function placeBands(view) {
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
-      const share = added && `${added.most ? "most: " : ""}${percent(added.share)}`;
-      const adds = [`adds ${share}`, share].find((text) => widthOf(`${name} ${text}`) <= stack.room);
-      lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds ?? "")] : ""));
+      const share = added && percent(added.share);
+      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `▲ ${share}`] : [`adds ${share}`];
+      const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? share;
+      lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
       if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
     } else if (band.kind === "norm") lines.push(line("size", at.header.pre ? "Add" : "Add & Norm"));
-    else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")}`, "Softmax"));
+    else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
     else lines.push(line("name", "Embedding + position", "Embedding"));
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
   function guessesOf(at, layer, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
-    const text = `${plain(token)} ${percent(p)}`;
+    const text = `${plain(token)} ${chance(p)}`;
     const first = line("size guess", `ending here: ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
     const chosen = `${plain(at.header.predicted[state.row])} ${own}`;
@@ -192,7 +193,7 @@ export function placeCandidates(view) {
     const bar = make("i", "bar");
     bar.style.height = `${Math.max(2, (low ? 12 : 28) * plan.unit * (p / most))}px`;
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", `${(100 * p).toFixed(1)}%`), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: state.row, key: id }),
     });

@@ -1,5 +1,5 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
-import { make, norm, percent, plain, signed } from "../shared/index.js";
+import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
 import { chosenToken, vectorRow } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network push.
@@ -70,7 +70,7 @@ export function drawSoftmax(view, body) {
   const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
     make("th", "", plain(token), { scope: "row" }), make("td", "", `${(100 * p).toFixed(2)}%`), make("td", "quiet", Math.log(p).toFixed(2))));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
-    make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${percent(p)}`),
+    make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${chance(p)}`),
       make("td", "quiet", `${own}, rank ${rank.toLocaleString("en")}`))).reverse();
   const table = (names, rows, part) => make("table", "list", { "data-part": part },
     make("thead", "", make("tr", "", names.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows));

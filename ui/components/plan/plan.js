@@ -32,6 +32,7 @@ function component({ root, header, body }, host) {
   };
   view.unfold = (part) => {
     stop(view);
+    view.since = performance.now();
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
   // Lights the parts of a name, in formula, panel and lines.
@@ -45,6 +46,7 @@ function component({ root, header, body }, host) {
     drawPicture(view);
   };
   view.point = (band) => {
+    if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
@@ -56,7 +58,14 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
     const room = window.innerHeight - pageTop(view.stage) - 14;
-    view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit);
+    const fit = (scale) => {
+      view.look.size *= scale;
+      view.stage.style.fontSize = `${scale}em`;
+      view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
+      return room / view.plan.height;
+    };
+    const share = fit(1); // a class's larger type gives way, so that tokens are in the window
+    if (!view.plan.narrow && share < 1 && unit > 0.9) fit(Math.max(0.9 / unit, share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     const back = keepFocus(view);
@@ -112,7 +121,7 @@ function build(view) {
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");
-  view.panel = make("section", "unfolded", { hidden: "" });
+  view.panel = make("section", "unfolded", { hidden: "", tabindex: -1 }); // a click in it keeps the keys
   view.bands = make("div", "bands");
   view.tokens = make("div", "columns");
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });

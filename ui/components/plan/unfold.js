@@ -24,8 +24,8 @@ export function placePanel(view) {
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why" };
-  const page = pages[focus.block] ?? (focus.s ? "layers" : ""); // only the decoder is read layer by layer
+  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) };
+  const page = pages[focus.block]; // no page shows Add & Norm
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
@@ -68,7 +68,7 @@ export function cellsOf(view, values, rows, columns, width, height, part) {
 
 // A vector with its name and length, as a line of cells.
 export function vectorRow(view, { name, part, values, width, height = 10 }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 150, height, part);
+  const cells = cellsOf(view, values, 1, values.length, width - 176, height, part);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
     make("span", "size", `length ${norm(values).toFixed(2)}`));
 }

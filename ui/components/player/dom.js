@@ -44,8 +44,3 @@ export function inView(list, item) {
   const inner = item.firstChild.getBoundingClientRect();
   return inner.bottom <= outer.bottom + 2 && inner.top >= outer.top - 2;
 }
-
-export function percent(probability) {
-  if (probability < 0.001) return "<0.1%";
-  return `${(100 * probability).toFixed(probability >= 0.0995 ? 0 : 1)}%`;
-}

@@ -138,7 +138,7 @@ export const matrixPart = {
 
   writeQuery(pen, title, top, height) {
     pen.save();
-    pen.globalAlpha = 0.72;
+    pen.fillStyle = this.look.q;
     pen.textAlign = "left";
     pen.translate(0.64 * this.labelSize(), top + height);
     pen.rotate(-Math.PI / 2);
@@ -151,7 +151,7 @@ export const matrixPart = {
     pen.save();
     pen.globalAlpha = 0.72;
     drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: Math.PI / 4 });
-    pen.textAlign = "left";
+    Object.assign(pen, { textAlign: "left", globalAlpha: 1, fillStyle: this.look.k });
     pen.fillText(fitted(pen, `${title} (keys) →`, Math.max(60, end - xs[0])), xs[0], 0.64 * size);
     pen.restore();
   },

@@ -1,7 +1,7 @@
 // The next token: the most probable candidates, their entropy, and the running score. Another
 // candidate can be taken instead; Python then continues decoding from it.
-import { extend, make, signed, term } from "../shared/index.js";
-import { percent, write } from "./dom.js";
+import { chance, extend, make, signed, term } from "../shared/index.js";
+import { write } from "./dom.js";
 
 export const nextPart = {
   buildNext() {
@@ -36,7 +36,7 @@ export const nextPart = {
     }
     const rest = Math.max(0, 1 - rows.reduce((sum, { probability }) => sum + probability, 0));
     const others = make("div", "candidate", make("span", "name", "everything else"),
-      make("span", "value", percent(rest)));
+      make("span", "value", chance(rest)));
     this.bars.replaceChildren(...rows.map((row) => this.bar(row)), make("li", "others", others));
     this.drawFacts();
   },
@@ -54,8 +54,8 @@ export const nextPart = {
     if (cut) title.push("cut off, could not be drawn");
     if (possible) title.push("choose it to take it instead");
     const line = make(possible ? "button" : "div", "candidate", { title: title.join("; ") },
-      name, make("span", "track", fill), make("span", "value", percent(probability)));
-    const label = `Take ${text} instead, probability ${percent(probability)}`;
+      name, make("span", "track", fill), make("span", "value", chance(probability)));
+    const label = `Take ${text} instead, probability ${chance(probability)}`;
     if (possible) extend(line, { "aria-label": label, onclick: () => this.send(id) });
     return make("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim(), line);
   },

@@ -1,8 +1,8 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
-import { drawScale, extend, lasting, make, plain, press, range, rowOf, rowsInWords, shown, spokenList, syncChoice, themed,
+import { chance, drawScale, extend, lasting, make, plain, press, range, rolesOf, rowOf, rowsInWords, shown, spokenList, syncChoice, themed,
   watch, wordsOf } from "../shared/index.js";
-import { lane, percent } from "./dom.js";
+import { lane } from "./dom.js";
 import { groupPart } from "./group.js";
 import { lanesPart } from "./lanes.js";
 import { mapsOf, opened, strongest } from "./maps.js";
@@ -76,7 +76,7 @@ class Player {
 
   /** Read the theme's colours and the available space, and draw. */
   dress() {
-    this.look = themed(this.root);
+    this.look = { ...themed(this.root), ...rolesOf(this.root, this.message.header) };
     const { colours, reading, limit, ends, noun } = this.message.header;
     this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
@@ -260,7 +260,7 @@ class Player {
     if (this.timer === null) {
       this.live.textContent =
         `Step ${this.step + 1}: ${plain(rows[this.step])}, probability ` +
-        `${percent(chosen[this.step].probability)}; looks most at ${source[most]}, ` +
+        `${chance(chosen[this.step].probability)}; looks most at ${source[most]}, ` +
         `${row[most].toFixed(2)}, and back at ${keys[before]}, ${own[before].toFixed(2)}`;
     }
   }

@@ -1,5 +1,5 @@
 // Colour tables: 256 joined "rrggbb", as packing.py writes them. Colours are "#rrggbb" or pixel values.
-import { make } from "./view.js";
+import { make, themeOf } from "./view.js";
 
 // Table entry for a position on the scale, 0 to 1.
 export function levelOf(share) {
@@ -70,7 +70,7 @@ export function lightUp(element, table, weight, limit) {
 
 // The colours of queries, keys, values and the residual stream (figures/palette.py), as {q, k, v, residual} and
 // as CSS variables of `root`.
-export function rolesOf(root, { roles }, theme) {
+export function rolesOf(root, { roles }, theme = themeOf(root)) {
   for (const [role, colour] of Object.entries(roles[theme])) root.style.setProperty(`--${role}`, colour);
   return roles[theme];
 }

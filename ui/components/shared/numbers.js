@@ -12,6 +12,11 @@ export function percent(share, digits = 0) {
   return `${(100 * share).toFixed(digits)}%`;
 }
 
+// A probability, as `probability` in figures/labels.py writes it.
+export function chance(probability) {
+  return probability < 0.001 ? "<0.1%" : percent(probability, probability >= 0.0995 ? 0 : 1);
+}
+
 export function norm(vector) {
   return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
 }
