@@ -93,9 +93,10 @@ def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
 
 
 def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
-    run_app: RunApp, tiny_translator: Translator
+    run_app: RunApp, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = tiny_translator.trace(CAT)
+    monkeypatch.setattr("ui.frame.sinks.MUCH", 0)
     for layer, head in ((0, 1), (1, 2)):
         app = run_app(
             at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
@@ -112,6 +113,10 @@ def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
         ratio = lengths[sinks.argmax()] / lengths[classes == "word"].mean()
         assert f"{ratio:.2f} times as long as a word's" in captions(app)
         assert ("Not because" in captions(app)) == (ratio > 0.75)
+        monkeypatch.setattr("ui.frame.sinks.MUCH", 1)
+        shares = trace.cross[layer, head].mean(0)
+        assert ("get so much" in captions(app.run())) == (sinks.max() == shares.max())
+        monkeypatch.setattr("ui.frame.sinks.MUCH", 0)
 
 
 def test_a_head_without_values_has_no_lengths_to_compare(tiny_translator: Translator) -> None:

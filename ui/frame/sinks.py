@@ -19,6 +19,8 @@ from ui.work.results import Computation
 
 #: A value counts as short up to this share of the words' mean length.
 _SHORT = 0.75
+#: Least share of a map's weight that is asked about, unless no key has more.
+MUCH = 0.15
 
 
 class Sinks(NamedTuple):
@@ -27,6 +29,7 @@ class Sinks(NamedTuple):
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key
     weight: float  # its share of the weight
+    most: bool  # no key has a larger share
     #: of its value through W_O by the mean of words, if the last row gives shares to both
     length: float | None
 
@@ -40,8 +43,8 @@ def sinks_of(place: Place) -> Computation[Sinks]:
         classes = key_classes(trace.axis_tokens(kind)[1], special)
         words = np.array([name == "word" for name in classes])
         weight = combine(trace.attention(kind), "mean", layer, head)
-        masses, length = {"weight": mass_by_class(weight, classes)}, None
-        key = int(np.where(words, -1, weight.sum(0)).argmax())
+        masses, length, shares = {"weight": mass_by_class(weight, classes)}, None, weight.mean(0)
+        key = int(np.where(words, -1, shares).argmax())
         if why_weight_only(model) is None:
             cells = measured(model, trace, "norm").cells
             assert cells is not None
@@ -51,7 +54,7 @@ def sinks_of(place: Place) -> Computation[Sinks]:
             lengths = norm[-1] / np.where(seen, weight[-1], np.float32(1))
             if None not in place and seen[key] and lengths[words & seen].any():
                 length = float(lengths[key] / lengths[words & seen].mean())
-        return Sinks(masses, key, float(weight[:, key].mean()), length)
+        return Sinks(masses, key, float(shares[key]), bool(shares[key] == shares.max()), length)
 
     return Computation("sinks", place, make)
 
@@ -62,16 +65,22 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     Args: view, trace: with weights.
     """
     sinks = computed(view, sinks_of(place))
-    st.html("".join(_bar(name, masses) for name, masses in sinks.masses.items()))
-    if [*sinks.masses["weight"]] == ["word"]:
+    colours = _colours()
+    bars = (_bar(name, masses, colours) for name, masses in sinks.masses.items())
+    st.html("".join(bars) + _legend([*sinks.masses["weight"]], colours))
+    if [*sinks.masses["weight"]] == ["word"] or not (sinks.most or sinks.weight >= MUCH):
         return
     token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))
-    text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight. "
+    text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight, averaged "
+    text += "over the rows. "
     if sinks.length is not None:
         short = sinks.length <= _SHORT
-        text += "Because" if short else "Not because"
+        text += "One reason may be that" if short else "Not because"
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
-        text += "word's" + (", so attention there adds little." if short else ".")
+        text += "word's" + (", so attention there adds little. " if short else ".")
+        text += (
+            "The norm hides it: its shares of a row add up to 1, however little there is." * short
+        )
     elif "norm" in sinks.masses and None not in place:
         text += "Its value vector has no length to compare here: by norm, the last row of this map "
         text += "is 0 at this key or at every word."
@@ -82,17 +91,20 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     st.caption(text)
 
 
-def _bar(name: str, masses: dict[KeyClass, float]) -> str:
+def _colours() -> dict[KeyClass, str]:
     theme = current_theme()
     chrome = CHROME[theme]
     fills = (chrome.accent, chrome.muted, *categorical(6, theme)[3:])
-    colours = dict(zip(KEY_CLASSES, fills, strict=False))
+    return dict(zip(KEY_CLASSES, fills, strict=False))
+
+
+def _bar(name: str, masses: dict[KeyClass, float], colours: dict[KeyClass, str]) -> str:
     said = ", ".join(f"{kind} {mass:.2f}" for kind, mass in masses.items())
     parts = "".join(
         f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
         f"{colours[kind]}; color: {ink_on(colours[kind])}; overflow: hidden; "
         f'text-align: center; height: 1.2rem">'
-        f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
+        f"{f'{mass:.2f}' * (mass > 0.1)}</span>"
         for kind, mass in masses.items()
     )
     return (
@@ -101,3 +113,8 @@ def _bar(name: str, masses: dict[KeyClass, float]) -> str:
         'style="display: flex; font-size: 0.75rem; line-height: 1.2rem; gap: 1px">'
         f'<span style="width: 3.5rem">{name}</span>{parts}</div>'
     )
+
+
+def _legend(classes: list[KeyClass], colours: dict[KeyClass, str]) -> str:
+    named = (f'<span style="color: {colours[kind]}">■</span> {escape(kind)}' for kind in classes)
+    return f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{" &ensp; ".join(named)}</div>'

@@ -101,7 +101,8 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
             "target, but not clearly enough for a role. *Rare word* is the word of the sentence "
             "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
-            "text; *even*, all tokens alike."
+            "text; *marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
+            "of the next word or of the word just written."
         )
     if role and role.needs == "links":
         read = str(study.notes.get("links"))
