@@ -32,6 +32,8 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     with st.container(key="result_head"):
         views.draw_head(view, opened, tested, head, trace)
     st.caption(about)
+    if measure:
+        views.draw_agreement(opened.study)
     views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):
         views.draw_where(view, opened, head)

@@ -288,7 +288,7 @@ def test_what_a_head_does_is_its_role_or_else_where_it_looks_most_often(
     app = run_app(tagged, at="heads", checkpoint="alpha", role="roles")
     assert f"**1 of {len(made.heads)} heads has a" in texts(app)
     head = app.selectbox(key="head_box")
-    named = "Encoder self-attention layer 1, head 3: determiner to noun"
+    named = "Encoder self-attention layer 1, head 3: noun"
     assert head.value == made.heads[2] and named in head.options
 
 

@@ -60,7 +60,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
     def name(choice: Head) -> str:
         tag = opened.tags.get(choice)
-        does = f": {tag.finding.role.title}" if tag and tag.finding.named else ""
+        does = f": {tag.word}" if tag and tag.finding.named else ""
         return f"{choice.off.place[:1].upper()}{choice.off.place[1:]}{does}"
 
     st.selectbox(
@@ -87,7 +87,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         about = about_importance(study)
         if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = linked(agreement_in_words(study.importance, about), "rank correlation")
+        key = ""
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -98,9 +98,9 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     else:
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
-            "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
-            "target, but not clearly enough for a role. *Rare word* is the word of the sentence "
-            "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
+            "Where each head looks, and how often, in percent. Coloured: its role. Grey: its most "
+            "frequent target, but not clearly enough for a role. *Rare word* is the sentence's rarest "
+            "in the corpus; *diagonal*, the token at the same place in the other "
             "text; *marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
             "of the next word or of the word just written."
         )
@@ -111,7 +111,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     event: Any = st.altair_chart(
         sized(chart), theme=None, width="content", on_select="rerun", alt=key,
         selection_mode=[*map(selection_of, kinds)],
-        key=f"roles_{opened.name}_{role.name if role else measure}",
+        key=f"{'needs' if measure else 'roles'}_{opened.name}_{role.name if role else ''}{measure}",
     )  # fmt: skip
     for kind in kinds:
         if picked := event["selection"].get(selection_of(kind)):
@@ -119,13 +119,13 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             if chosen != head:
                 url_state.put_head(*chosen)
                 st.rerun()
-    return f"{key} Measured on {read}."
+    return f"{key} Measured on {read}.".strip()
 
 
 def _does(tag: Tag | None) -> Cell:
     if tag is None:
         return Cell(0.0, "–", "", "not measured")
-    score, named = f"{tag.finding.score:.0%}", tag.finding.named
+    score, named = f"{100 * tag.finding.score:.0f}", tag.finding.named
     about = f"{'' if named else 'no role; '}{tag.text}"
     return Cell(tag.finding.margin if named else 0.0, tag.word, score, about, not named)
 
@@ -222,6 +222,9 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     samples = examples(study, opened.pairs, role, head)
+    if not any(samples[1:]):
+        st.caption("No example sentence of this role is stored.")
+        return
     misses = any(example.target not in (example.key, -1) for example in samples.failed)
     right = " The right word is in *italics*." if misses else ""
     st.markdown(
@@ -230,10 +233,10 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     )
     titles = ("Follows the role", "Does not", "At random")
     for column, title, some in zip(st.columns(3), titles, samples[1:], strict=True):
+        if not some:
+            continue
         is_random = title == titles[2]
         column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
-        if not some:
-            column.caption("No stored sentence.")
         lines = column.container(gap=None, key=f"looks_{title}")
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
@@ -342,32 +345,37 @@ def about_importance(study: Study) -> Mapping[str, Any]:
     return about
 
 
-def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    """Return a Markdown sentence about rank correlations; `about` is from `about_importance`."""
-    pairs: dict[bool, list[str]] = {True: [], False: []}
-    verdicts = {True: set[str](), False: set[str]()}
-    for pair, (r, low, high, corrected) in agreement(
-        measured, about.get("reliability", {})
-    ).items():
-        if not math.isnan(r):
-            is_real = "sharpness" not in pair
-            names = " and ".join(MEASURES[name].name for name in pair if name != "sharpness")
-            without = "" if math.isnan(corrected) else f"; noise-corrected {signed(corrected)}"
-            pairs[is_real].append(f"{names} {signed(r)} ({signed(low)} to {signed(high)}{without})")
-            verdicts[is_real].add("yes" if low >= AGREE else "no" if high < AGREE else "open")
-    agree, follow = (
-        no if "no" in verdict else maybe if "open" in verdict else yes
-        for verdict, (yes, maybe, no) in zip(verdicts.values(), (
-            ("agree", "may agree", "agree only in part"),
-            ("follows", "may follow", "does not follow"),
-        ), strict=True)
-    )  # fmt: skip
-    leads = (
-        f"The measures **{agree}** on which heads matter (rank correlation, 95% interval): ",
-        f"Importance **{follow}** how sharply a head looks: ",
-    )
-    return " ".join(f"{lead}{', '.join(some)}."
-                    for lead, some in zip(leads, pairs.values(), strict=True) if some)  # fmt: skip
+def draw_agreement(study: Study) -> None:
+    """Draw the measures' rank correlations as a closed table; its title says what they mean."""
+    noise = about_importance(study).get("reliability", {})
+    found = {
+        pair: numbers for pair, numbers in agreement(study.importance, noise).items()
+        if not math.isnan(numbers[0])
+    }  # fmt: skip
+    parts = []
+    for follows, words in (
+        (False, ("agree", "may agree", "agree only in part")),
+        (True, ("follows", "may follow", "does not follow")),
+    ):
+        lows = [low for pair, (_, low, _, _) in found.items() if ("sharpness" in pair) == follows]
+        highs = [at[2] for pair, at in found.items() if ("sharpness" in pair) == follows]
+        if lows:
+            verdict = words[2 if min(highs) < AGREE else 1 if min(lows) < AGREE else 0]
+            parts.append(
+                f"importance **{verdict}** how sharply a head looks" if follows
+                else f"the measures **{verdict}** on which heads matter"
+            )  # fmt: skip
+    if not parts:
+        return
+    text = "; ".join(parts)
+    with st.expander(f"{text[0].upper()}{text[1:]}", icon=":material/compare_arrows:"):
+        st.markdown(linked("Each line: the rank correlation of two measures.", "rank correlation"))
+        st.table({
+            "measures": [" and ".join(MEASURES[name].name for name in pair) for pair in found],
+            "correlation": [signed(r) for r, *_ in found.values()],
+            "95% interval": [f"{signed(at[1])} to {signed(at[2])}" for at in found.values()],
+            "without noise": ["–" if math.isnan(r) else signed(r) for *_, r in found.values()],
+        }, hide_index=True)  # fmt: skip
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:

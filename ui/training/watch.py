@@ -80,8 +80,8 @@ def _draw_shipped(view: View) -> None:
             "in the first few hundred updates. Tasks and vocabularies differ, so compare the "
             "shapes of the lines, not their heights."
         )
-        chosen = next((title_of(entry) for entry in current_entries()
-                       if entry.name == view.checkpoint and title_of(entry) in lines), "")  # fmt: skip
+        title = next((title_of(at) for at in current_entries() if at.name == view.checkpoint), "")
+        chosen = title if title in lines else ""
         theme = current_theme()
         chart = curves(lines, "loss, nats per token", theme, height=380, chosen=chosen)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
