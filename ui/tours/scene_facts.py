@@ -91,12 +91,12 @@ def scene_steps(scene: Scene) -> StopFacts:
     trace = scene.trace
     rows = trace.cross.mean(axis=(0, 1))
     steps = rows[:_MOST_BEATS]
-    brightest, tokens = steps.argmax(axis=-1).tolist(), names(trace.predicted_tokens[: len(steps)])
+    largest, tokens = steps.argmax(axis=-1).tolist(), names(trace.predicted_tokens[: len(steps)])
     back = [quoted(token) for token, (before, after) in
-            zip(tokens[1:], pairwise(brightest), strict=True) if after < before]  # fmt: skip
+            zip(tokens[1:], pairwise(largest), strict=True) if after < before]  # fmt: skip
     whole = Panel(
         "Cross-attention, mean of all heads", steps, tuple(tokens), tuple(names(trace.src_tokens)),
-        "token written", "source token", rings=tuple(brightest),
+        "token written", "source token", rings=tuple(largest),
     )  # fmt: skip
     pictures = [written(trace, step, light=True) for step in range(len(steps))]
     return StopFacts(
@@ -174,7 +174,7 @@ def scene_root(scene: Scene) -> StopFacts:
     title = f"Cross-attention, layer {layer + 1}, head {head + 1}, step {step + 1}"
     tokens = tuple(names(scene.trace.src_tokens))
     return replace(without_scaling(scene), settings={}, pictures=tuple(
-        Series(title, tokens, {"divided by √d_k": row, "not divided": other}, y_title="weight",
+        Series(title, tokens, {"divided": row, "not divided": other}, y_title="weight",
                mark="bar", most=float(without.max()))
         for other in (np.full_like(row, np.nan), without)
     ))  # fmt: skip
@@ -195,16 +195,15 @@ def scene_break(scene: Scene) -> StopFacts:
         after += [f"▁{word}" for word in run.split()]
     row = trace.cross.mean(axis=(0, 1))[step]
     values = {
-        "word": quoted(word), "outcome": trial.heading,
+        "word": quoted(word), "outcome": trial.heading, "place": head.off.place.capitalize(),
         "n": len(heads_of(scene.config.head_shapes)),
     }  # fmt: skip
-    place = head.off.place
     texts = _source(trace), ("all heads", tokens, [step]), ("without one", after or ["∅"], changed)
     return StopFacts(
         tuple(KIND_NAMES.values()), [*KIND_NAMES].index(head.kind), values,
         pictures=(
             sentences(*texts, light=(1, step), weights=row, until=(2, 0), title="The whole model"),
-            sentences(*texts, title=f"Without {place}"),
+            sentences(*texts, title=f"Without {head.off.place}"),
         ),
     )  # fmt: skip
 
