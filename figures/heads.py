@@ -68,7 +68,9 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             tooltip=tips("layer:O", ("number:O", "", "head"), ("about:N", "", "role")),
         )
         text = base.encode(color=alt.Color("ink:N", scale=None, legend=None))
-        word = text.mark_text(fontSize=12, align="left", dx=4 - width / 2, limit=width - 26)
+        word = text.mark_text(
+            fontSize=12, align="left", dx=4 - width / 2, limit=width - 8 - 18 * (not alone)
+        )
         share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 4)
         tables.append(
             alt.layer(

@@ -181,7 +181,7 @@ def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
     bars = base.mark_bar(cornerRadius=2, height=12, cursor="pointer").encode(
         x=alt.X(
             "share:Q",
-            title="share of the difference: blue lowers, orange raises",
+            title=["share of the difference:", "blue lowers, orange raises"],
             axis=alt.Axis(tickCount=5),
             scale=room,
         ),

@@ -99,9 +99,9 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
             "Where each head looks, and how often, in percent. Coloured: its role. Grey: its most "
-            "frequent target, but not clearly enough for a role. *Rare word* is the sentence's rarest "
-            "in the corpus; *diagonal*, the token at the same place in the other "
-            "text; *marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
+            "frequent target, but not clearly enough for a role. *Rare word* is the sentence's "
+            "rarest in the corpus; *diagonal*, the token at the same place in the other text; "
+            "*marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
             "of the next word or of the word just written."
         )
     if role and role.needs == "links":
@@ -109,7 +109,8 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
     event: Any = st.altair_chart(
-        sized(chart), theme=None, width="content", on_select="rerun", alt=key,
+        sized(chart), theme=None, width="content", on_select="rerun",
+        alt=key or "Importance of every head",
         selection_mode=[*map(selection_of, kinds)],
         key=f"{'needs' if measure else 'roles'}_{opened.name}_{role.name if role else ''}{measure}",
     )  # fmt: skip
