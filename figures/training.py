@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 
 from figures.attention import check_map
-from figures.charts import Drawn, coloured, points, quiet, tips, weight_scale
+from figures.charts import Drawn, coloured, either, points, quiet, tips, weight_scale
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
@@ -129,6 +129,7 @@ def curves(
             legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
         ),
         detail=alt.Detail("model:N"),
+        opacity=alt.OpacityValue(**either("datum.look == 'other models'", 0.45, 1)),
         strokeDash=alt.Undefined if chosen else alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
