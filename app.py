@@ -9,15 +9,7 @@ from starlette.middleware import Middleware
 from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.frame.page import all_pages, asked_for_page, reload_changed
-from ui.frame.pages import (
-    draw_door,
-    draw_not_offered,
-    menu,
-    other_addresses,
-    picture,
-    place_of,
-    why_not,
-)
+from ui.frame.pages import draw_door, draw_not_offered, menu, other_addresses, picture, why_not
 from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
@@ -78,13 +70,13 @@ def main() -> None:
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
-    draw_door(here, view)
+    title = draw_door(here, view)
     guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
         evidence = guide.evidence() if guided else ""
-        presenter.draw_presenter(place_of(here)[1] or here.title, guided, lecturing, evidence)
+        presenter.draw_presenter(title, guided, lecturing, evidence)
     if stop is not None and lecturing:
         lecture.draw_scene(stop, view)
     elif guided:

@@ -50,8 +50,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         if not rows:
             continue
         _, layer, head = max(place for place in cells if place[0] == kind)
-        alone = all(not cell.number for cell in cells.values())
-        width = _ROOMS[alone] // (head + 1)
+        width = _ROOMS[all(not cell.number for cell in cells.values())] // (head + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
@@ -68,9 +67,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             tooltip=tips("layer:O", ("number:O", "", "head"), ("about:N", "", "role")),
         )
         text = base.encode(color=alt.Color("ink:N", scale=None, legend=None))
-        word = text.mark_text(
-            fontSize=12, align="left", dx=4 - width / 2, limit=width - 8 - 18 * (not alone)
-        )
+        word = text.mark_text(fontSize=12, align="left", dx=4 - width / 2, limit=width - 8)
         share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 4)
         tables.append(
             alt.layer(

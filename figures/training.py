@@ -100,7 +100,7 @@ def curves(
     """
     names = list(lines)
     looks = dict(zip(names, categorical(len(names), theme), strict=True))
-    if chosen:
+    if chosen := chosen if chosen in lines else "":
         looks = {"other models": CHROME[theme].muted, chosen: CHROME[theme].accent}
     values = [
         {"model": name, "look": name if name in looks else "other models", "update": update,

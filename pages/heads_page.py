@@ -46,10 +46,8 @@ def whole(view: View) -> None:
     if study is None:
         draw_setup(view)
     else:
-        trace = get_trace(
-            view
-        )  # outside the fragment, so its progress and messages replace the page
-        draw(view, study, trace)
+        # Outside the fragment, so its progress and messages replace the page.
+        draw(view, study, get_trace(view))
     draw_own()
 
 

@@ -36,10 +36,7 @@ def draw_toy() -> None:
 
 def whole(view: View) -> None:
     """Draw one of the views."""
-    if url_state.get(VIEW) == "watch":
-        draw_watch(view)
-    else:
-        {"toy": draw_toy, "table3": draw_table3}[url_state.get(VIEW)]()
+    {"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[url_state.get(VIEW)]()
 
 
 PAGE = Page(

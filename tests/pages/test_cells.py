@@ -114,8 +114,7 @@ def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
         assert f"{ratio:.2f} times as long as a word's" in captions(app)
         assert ("Not because" in captions(app)) == (ratio > 0.75)
         monkeypatch.setattr("ui.frame.sinks.MUCH", 1)
-        shares = trace.cross[layer, head].mean(0)
-        assert ("get so much" in captions(app.run())) == (sinks.max() == shares.max())
+        assert "get so much" not in captions(app.run())
         monkeypatch.setattr("ui.frame.sinks.MUCH", 0)
 
 

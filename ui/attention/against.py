@@ -21,8 +21,7 @@ from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
 
 MOST = 3  # cells that are framed
-#: A cell below this share of its map's largest, by both measures, is not framed.
-SMALL = 0.1
+SMALL = 0.1  # of a map's largest: cells below it by both measures have no rank but noise
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
@@ -54,7 +53,6 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     places = [np.zeros(seen.shape), np.zeros(seen.shape)]
     for place, size in zip(places, sizes, strict=True):
         place[seen] = seen.sum() + 1 - ranks(size[seen])  # 1 is the largest
-    # Where both measures are near 0, ranks are noise.
     small = np.maximum(*(size / (size[seen].max() or 1) for size in sizes)) < SMALL
     gaps = np.where(small, 0, np.abs(places[0] - places[1]))
     order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.count_nonzero(gaps))]

@@ -17,6 +17,7 @@ from transformer.models.catalogue import Entry
 from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
+from ui.core.examples import known_mistake
 
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
@@ -125,7 +126,8 @@ def cut_in_short(trace: Trace) -> str:
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
     doubtful, cut = uncertainty(trace), cut_notice(trace)
-    reasons = [length_warning(entry.metrics, trace)]
+    mistake = known_mistake(entry, trace.source, trace.text)
+    reasons = [length_warning(entry.metrics, trace), mistake]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}

@@ -19,7 +19,7 @@ from ui.work.results import Computation
 
 #: A value counts as short up to this share of the words' mean length.
 _SHORT = 0.75
-#: Least share of a map's weight that is asked about, unless no key has more.
+#: Least share of a map's weight that is asked about.
 MUCH = 0.15
 
 
@@ -29,7 +29,6 @@ class Sinks(NamedTuple):
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key
     weight: float  # its share of the weight
-    most: bool  # no key has a larger share
     #: of its value through W_O by the mean of words, if the last row gives shares to both
     length: float | None
 
@@ -43,8 +42,8 @@ def sinks_of(place: Place) -> Computation[Sinks]:
         classes = key_classes(trace.axis_tokens(kind)[1], special)
         words = np.array([name == "word" for name in classes])
         weight = combine(trace.attention(kind), "mean", layer, head)
-        masses, length, shares = {"weight": mass_by_class(weight, classes)}, None, weight.mean(0)
-        key = int(np.where(words, -1, shares).argmax())
+        masses, length = {"weight": mass_by_class(weight, classes)}, None
+        key = int(np.where(words, -1, weight.sum(0)).argmax())
         if why_weight_only(model) is None:
             cells = measured(model, trace, "norm").cells
             assert cells is not None
@@ -54,7 +53,7 @@ def sinks_of(place: Place) -> Computation[Sinks]:
             lengths = norm[-1] / np.where(seen, weight[-1], np.float32(1))
             if None not in place and seen[key] and lengths[words & seen].any():
                 length = float(lengths[key] / lengths[words & seen].mean())
-        return Sinks(masses, key, float(shares[key]), bool(shares[key] == shares.max()), length)
+        return Sinks(masses, key, float(weight[:, key].mean()), length)
 
     return Computation("sinks", place, make)
 
@@ -65,10 +64,15 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     Args: view, trace: with weights.
     """
     sinks = computed(view, sinks_of(place))
-    colours = _colours()
-    bars = (_bar(name, masses, colours) for name, masses in sinks.masses.items())
-    st.html("".join(bars) + _legend([*sinks.masses["weight"]], colours))
-    if [*sinks.masses["weight"]] == ["word"] or not (sinks.most or sinks.weight >= MUCH):
+    theme = current_theme()
+    fills = (CHROME[theme].accent, CHROME[theme].muted, *categorical(6, theme)[3:])
+    colours = dict(zip(KEY_CLASSES, fills, strict=False))
+    bars = [_bar(name, masses, colours) for name, masses in sinks.masses.items()]
+    named = [f'<span style="color: {colours[kind]}">■</span> {escape(kind)} &ensp; '
+             for kind in sinks.masses["weight"]]  # fmt: skip
+    legend = f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{"".join(named)}</div>'
+    st.html("".join(bars) + legend)
+    if [*sinks.masses["weight"]] == ["word"] or sinks.weight < MUCH:
         return
     token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))
     text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight, averaged "
@@ -78,9 +82,7 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
         text += "One reason may be that" if short else "Not because"
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
         text += "word's" + (", so attention there adds little. " if short else ".")
-        text += (
-            "The norm hides it: its shares of a row add up to 1, however little there is." * short
-        )
+        text += "The norm's shares of a row add up to 1, however little there is." * short
     elif "norm" in sinks.masses and None not in place:
         text += "Its value vector has no length to compare here: by norm, the last row of this map "
         text += "is 0 at this key or at every word."
@@ -89,13 +91,6 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     else:
         text += "The length of its value vector needs a model that runs here."
     st.caption(text)
-
-
-def _colours() -> dict[KeyClass, str]:
-    theme = current_theme()
-    chrome = CHROME[theme]
-    fills = (chrome.accent, chrome.muted, *categorical(6, theme)[3:])
-    return dict(zip(KEY_CLASSES, fills, strict=False))
 
 
 def _bar(name: str, masses: dict[KeyClass, float], colours: dict[KeyClass, str]) -> str:
@@ -113,8 +108,3 @@ def _bar(name: str, masses: dict[KeyClass, float], colours: dict[KeyClass, str])
         'style="display: flex; font-size: 0.75rem; line-height: 1.2rem; gap: 1px">'
         f'<span style="width: 3.5rem">{name}</span>{parts}</div>'
     )
-
-
-def _legend(classes: list[KeyClass], colours: dict[KeyClass, str]) -> str:
-    named = (f'<span style="color: {colours[kind]}">■</span> {escape(kind)}' for kind in classes)
-    return f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{" &ensp; ".join(named)}</div>'

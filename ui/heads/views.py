@@ -87,7 +87,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         about = about_importance(study)
         if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = ""
+        key = "The importance of every head."
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -109,8 +109,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
     event: Any = st.altair_chart(
-        sized(chart), theme=None, width="content", on_select="rerun",
-        alt=key or "Importance of every head",
+        sized(chart), theme=None, width="content", on_select="rerun", alt=key,
         selection_mode=[*map(selection_of, kinds)],
         key=f"{'needs' if measure else 'roles'}_{opened.name}_{role.name if role else ''}{measure}",
     )  # fmt: skip
@@ -120,7 +119,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             if chosen != head:
                 url_state.put_head(*chosen)
                 st.rerun()
-    return f"{key} Measured on {read}.".strip()
+    return f"{key} Measured on {read}."
 
 
 def _does(tag: Tag | None) -> Cell:
@@ -354,22 +353,15 @@ def draw_agreement(study: Study) -> None:
         if not math.isnan(numbers[0])
     }  # fmt: skip
     parts = []
-    for follows, words in (
-        (False, ("agree", "may agree", "agree only in part")),
-        (True, ("follows", "may follow", "does not follow")),
+    for follows, text, yes, maybe, no in (
+        (False, "The measures {} on which heads matter", "agree", "may agree", "agree in part"),
+        (True, "importance {} a head's sharpness", "follows", "may follow", "does not follow"),
     ):
-        lows = [low for pair, (_, low, _, _) in found.items() if ("sharpness" in pair) == follows]
-        highs = [at[2] for pair, at in found.items() if ("sharpness" in pair) == follows]
-        if lows:
-            verdict = words[2 if min(highs) < AGREE else 1 if min(lows) < AGREE else 0]
-            parts.append(
-                f"importance **{verdict}** how sharply a head looks" if follows
-                else f"the measures **{verdict}** on which heads matter"
-            )  # fmt: skip
-    if not parts:
-        return
-    text = "; ".join(parts)
-    with st.expander(f"{text[0].upper()}{text[1:]}", icon=":material/compare_arrows:"):
+        some = [numbers for pair, numbers in found.items() if ("sharpness" in pair) == follows]
+        if some:
+            _, low, high, _ = map(min, zip(*some, strict=True))
+            parts.append(text.format(yes if low >= AGREE else no if high < AGREE else maybe))
+    with st.expander("; ".join(parts) or "No other measure", icon=":material/compare_arrows:"):
         st.markdown(linked("Each line: the rank correlation of two measures.", "rank correlation"))
         st.table({
             "measures": [" and ".join(MEASURES[name].name for name in pair) for pair in found],

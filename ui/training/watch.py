@@ -13,7 +13,7 @@ from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart
-from ui.core.view import View, current_entries
+from ui.core.view import CHECKPOINT, current_entries
 from ui.training.choice import WATCHED
 from ui.training.views import last
 from ui.work.roots import folders_in
@@ -33,13 +33,13 @@ _CURVES = (
 )
 
 
-def draw_watch(view: View) -> None:
+def draw_watch() -> None:
     """Draw the view."""
     url_state.show(WATCHED)
     roots = folders_in(VARIABLE, "runs")
     runs = list_runs(roots)
     if not runs:
-        _draw_shipped(view)
+        _draw_shipped()
         names = ", ".join(code(f"{root.name}/") for root in roots)
         with st.expander("Watch a run of your own", icon=":material/terminal:"):
             st.markdown(
@@ -65,7 +65,7 @@ def draw_watch(view: View) -> None:
         st.fragment(_draw, run_every=_EVERY if live else None)(folders)
 
 
-def _draw_shipped(view: View) -> None:
+def _draw_shipped() -> None:
     """Draw the losses of the installed models' training, the chosen model's in colour."""
     lines = {
         title_of(entry): [(at.updates, at.val_nll) for at in entry.history.snapshots]
@@ -80,10 +80,9 @@ def _draw_shipped(view: View) -> None:
             "in the first few hundred updates. Tasks and vocabularies differ, so compare the "
             "shapes of the lines, not their heights."
         )
-        title = next((title_of(at) for at in current_entries() if at.name == view.checkpoint), "")
-        chosen = title if title in lines else ""
-        theme = current_theme()
-        chart = curves(lines, "loss, nats per token", theme, height=380, chosen=chosen)
+        now = url_state.get(CHECKPOINT)
+        chosen = next((title_of(at) for at in current_entries() if at.name == now), "")
+        chart = curves(lines, "loss, nats per token", current_theme(), height=380, chosen=chosen)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
         st.caption(f"At the end of each training: {plain(last(lines))}.")
 
