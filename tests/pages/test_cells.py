@@ -69,7 +69,7 @@ def test_a_map_shows_the_effect_of_its_place_with_the_check(
         expected = effects(tiny_translator.model, tiny_translator.trace(CAT), "cross", *cell)
         np.testing.assert_allclose(values, expected, atol=1e-4)
         assert header["ends"] == ["less likely", "more likely"]
-        assert "(rank correlation; 1 is perfect): weight" in captions(app)
+        assert "1 is perfect): [weight]" in captions(app)
 
 
 def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
