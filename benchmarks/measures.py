@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from figures.labels import KIND_NAMES  # noqa: E402
-from transformer.attribution.edges import MEASURES, edges  # noqa: E402
+from transformer.attribution.edges import MEASURES as EDGE_MEASURES  # noqa: E402
+from transformer.attribution.edges import edges  # noqa: E402
 from transformer.attribution.effects import effects  # noqa: E402
 from transformer.attribution.mixing import mix  # noqa: E402
 from transformer.config import ModelConfig  # noqa: E402
@@ -45,6 +46,7 @@ from transformer.translator import Translator  # noqa: E402
 from transformer.types import ATTENTION_KINDS, AttentionKind  # noqa: E402
 
 RESAMPLES, REPEATS = 1000, 5
+MEASURES = ("weight", *EDGE_MEASURES)
 KINDS: tuple[AttentionKind, ...] = ("decoder_self", "cross")
 
 
@@ -90,7 +92,8 @@ def predict(checkpoint: Path, count: int, out: Path | None = None) -> dict[str, 
     places: list[int | None] = [*range(n_layers), None]
     found: dict[tuple[str, str, str], list[float]] = {}
     for done, trace in enumerate(translator.traces(sentences), 1):
-        measured = {name: edges(translator.model, trace, name) for name in MEASURES}
+        blocks = {"weight": {kind: trace.attention(kind).mean(1) for kind in KINDS}}
+        blocks |= {name: edges(translator.model, trace, name).blocks for name in EDGE_MEASURES}
         for kind in KINDS:
             n, m = trace.attention(kind).shape[2:]
             visible = (
@@ -99,9 +102,8 @@ def predict(checkpoint: Path, count: int, out: Path | None = None) -> dict[str, 
             visible[0] &= kind == "cross"  # the first token sees only itself
             for layer in places:
                 sizes = np.abs(effects(translator.model, trace, kind, layer, excluded=never))
-                for name, of in measured.items():
-                    blocks = of.blocks[kind]
-                    values = blocks.mean(0) if layer is None else blocks[layer]
+                for name, of in blocks.items():
+                    values = of[kind].mean(0) if layer is None else of[kind][layer]
                     place = "all" if layer is None else str(layer + 1)
                     correlation = rank_correlation(values[visible], sizes[visible])
                     found.setdefault((kind, place, name), []).append(correlation)
@@ -194,7 +196,7 @@ def cost() -> dict[str, Any]:
         tuple(tgt[0].tolist()), predicted, src_ids=tuple(src[0].tolist()),
     )  # fmt: skip
     works: dict[str, Callable[[], object]] = {"one pass": read}
-    for name in MEASURES[1:]:
+    for name in EDGE_MEASURES:
         works[name] = lambda name=name: edges(model, trace, name)  # type: ignore[misc]
     contributions = edges(model, trace, "contribution")
     works["source, prefix"] = lambda: mix(contributions)

@@ -84,10 +84,8 @@ def weight_scale(theme: Theme) -> alt.Scale:
     return alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
 
 
-def marker(
-    x: str | alt.X, at: float, theme: Theme, text: str = "", *, below: bool = False
-) -> list[alt.Chart]:
-    """Return a vertical rule at a value, with text at its upper or lower end.
+def marker(x: str | alt.X, at: float, theme: Theme, text: str = "") -> list[alt.Chart]:
+    """Return a vertical rule at a value, with text at its upper end.
 
     Args: x: a field, or the x axis of the chart.
     """
@@ -95,11 +93,8 @@ def marker(
     x = alt.X(f"{x}:Q") if isinstance(x, str) else x
     field = str(x.shorthand).partition(":")[0]
     base = points([{field: at, **({"said": text} if text else {})}]).encode(x=x)
-    place = {"dy": -14} if below else {"y": 10}
-    look: dict[str, Any] = {"align": "left", "dx": 6, "color": chrome.ink, "fontSize": 13, **place}
+    look: dict[str, Any] = {"align": "left", "dx": 6, "y": 10, "color": chrome.ink, "fontSize": 13}
     words = base.mark_text(**look).encode(text=alt.Text("said:N"))
-    if below:
-        words = words.encode(y=alt.value("height"))
     rule = base.mark_rule(color=chrome.muted, strokeDash=[4, 4])
     return [rule, words] if text else [rule]
 

@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from figures.labels import counted
 
 Numbers = NDArray[Any]
 Scale = Literal["attention", "diverging"]
@@ -41,6 +43,14 @@ class Panel:
     short: str = ""  # title for narrow panels
     missing: str = ""  # words on the missing values
     rings: tuple[int, ...] = ()  # [n] a column of every row, to be ringed
+
+    @classmethod
+    def of_heads(
+        cls, title: str, values: Numbers, scale: Scale = "attention", quantity: str = ""
+    ) -> Self:
+        """Return the panel of a value for every layer and head, [L, H]."""
+        layers, heads = map(counted, values.shape)
+        return cls(title, values, layers, heads, "layer", "head", scale, quantity)
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))

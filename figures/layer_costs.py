@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from figures.charts import Drawn, either, marker, points, quiet, tips
+from figures.charts import Drawn, coloured, either, marker, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import PathKind, Place, route, spread, successors
 from transformer.types import Reals
@@ -35,11 +35,8 @@ def cost_lines(
     logs = np.log10([row["value"] for row in values] or [1])
     decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
     families = list(dict.fromkeys(_family(name) for name in lines))
-    legend = alt.Legend(
-        title=None, orient="bottom", columns=2, labelLimit=400, symbolType="stroke",
-        symbolSize=300,
-    )  # fmt: skip
-    names, colours = list(lines), categorical(len(lines), theme)
+    legend: dict[str, Any] = {"orient": "bottom", "columns": 2, "labelLimit": 400,
+                              "symbolType": "stroke", "symbolSize": 300}  # fmt: skip
     base = points(values).encode(
         x=alt.X(
             "n:Q", title="length n", scale=alt.Scale(type="log", base=2),
@@ -51,14 +48,13 @@ def cost_lines(
             "value:Q", title=title, scale=alt.Scale(type="log", domain=[decades[0], decades[-1]]),
             axis=alt.Axis(format=",~g", values=decades),
         ),
-        color=alt.Color(
-            "name:N", scale=alt.Scale(domain=names, range=colours), legend=legend
-        ),
+        color=coloured("name:N", list(lines), categorical(len(lines), theme), **legend),
         tooltip=tips(("name:N", "", "layer"), ("n:Q", "", "n"), ("value:Q", ".3~g", title)),
     )  # fmt: skip
     # Lines of different layer kinds may coincide.
     dashes = [_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines]
-    dashed = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+    scale = alt.Scale(domain=list(lines), range=dashes)
+    dashed = alt.StrokeDash("name:N", scale=scale, legend=alt.Legend(title=None, **legend))
     drawn = [
         base.mark_line(strokeWidth=2.5).encode(strokeDash=dashed),
         base.mark_circle(size=45, opacity=1),

@@ -14,7 +14,6 @@ from transformer.measures.finish import (
     could_reach,
     needed_then,
     ranking,
-    score_at,
     winning_ranges,
 )
 from transformer.search.rules import PAPER, BeamRule
@@ -235,14 +234,6 @@ def summary(tree: Tree, decode: Decode) -> str:
     return (
         f"Search tree: {len(tree.steps)} steps, beam {tree.beam_size}, {n_kept} nodes kept, "
         f"{len(tree.nodes) - n_kept} dropped, {finished} finished. The winner: {best}"
-    )
-
-
-def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
-    """Return a translation's rank, 1-based, and score under another alpha."""
-    leaves = [tree.node(index) for index in tree.leaves]
-    return ranking(leaves, alpha, tree.rule).index(place) + 1, score_at(
-        leaves[place], alpha, tree.rule
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from figures.charts import Drawn, accented, bars, coloured, points, quiet, tips
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
-from transformer.types import Floats, Ints, literals
+from transformer.types import Bools, Floats, Ints, literals
 
 #: Points in the plane for each token: its embedding ("without" position), the sum, or both.
 Added = Literal["both", "without", "with"]
@@ -222,3 +222,42 @@ def expected(tokens: Sequence[str], probabilities: Floats, theme: Theme, *, chos
         tooltip=tips("place:N", ("probability:Q", ".4f")),
     )  # fmt: skip
     return quiet(chart, theme, height=10 * _BAR)
+
+
+_ORIGINS = ("source", "translation so far", "loose from the source")
+
+
+def source_bars(tokens: Sequence[str], shares: Floats, loose: Bools, theme: Theme) -> Drawn:
+    """Draw a bar for each token, split into source and prefix, and the source's curve.
+
+    Args:
+        tokens: [T], predicted tokens.
+        shares: [T], of the source, 0 to 1.
+        loose: [T], True for tokens with a mark.
+    """
+    chrome = CHROME[theme]
+    rows = [
+        {"token": f"{step} {plain_token(token)}", "part": part, "source": round(share, 4),
+         "prefix": round(1 - share, 4), "low": low, "high": high, "loose": mark}
+        for step, (token, share, mark) in enumerate(
+            zip(tokens, shares.tolist(), loose.tolist(), strict=True), 1
+        )
+        for part, low, high in ((_ORIGINS[0], 0.0, share), (_ORIGINS[1], share, 1.0))
+    ]  # fmt: skip
+    axis = alt.Axis(labelAngle=-45, labelOverlap=len(tokens) > 40, ticks=False)
+    x = alt.X("token:N", sort=None, title=None, axis=axis)
+    y = alt.Y("low:Q", title="share", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3))
+    base = points(rows).encode(x=x, tooltip=tips(
+        "token:N", ("source:Q", ".2f"), ("prefix:Q", ".2f"),
+    ))  # fmt: skip
+    colour = coloured("part:N", _ORIGINS, (chrome.accent, chrome.rule, chrome.ink), orient="top",
+                      symbolOpacity=1)  # fmt: skip
+    bars = base.mark_bar(opacity=0.55).encode(y=y, y2="high:Q", color=colour)
+    own = base.transform_filter(f"datum.part === '{_ORIGINS[0]}'")
+    curve = own.mark_line(color=chrome.ink, strokeWidth=1.5).encode(y="source:Q")
+    marks = (
+        own.transform_filter("datum.loose").transform_calculate(part=f"'{_ORIGINS[2]}'")
+        .mark_point(shape="triangle-down", filled=True, size=90, opacity=1, yOffset=-9)
+        .encode(y="source:Q", color=colour)
+    )  # fmt: skip
+    return quiet(alt.layer(bars, curve, marks), theme, height=220)

@@ -144,9 +144,7 @@ def thinned(line: Curve) -> Curve:
     return [line[index] for index in picked]
 
 
-def layer_maps(
-    maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme, *, width: int = 180
-) -> Drawn:
+def layer_maps(maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme) -> Drawn:
     """Draw the maps of one layer, [H, T, S], side by side.
 
     Raises: `ValueError` if the shape is not [H, queries, keys].
@@ -177,7 +175,7 @@ def layer_maps(
             color=alt.Color("weight:Q", scale=weight_scale(theme), legend=None),
             tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
         )
-        .properties(width=width, height=max(80, round(width * len(rows) / len(columns))))
+        .properties(width=180, height=max(80, round(180 * len(rows) / len(columns))))
         .facet(
             facet=alt.Facet(
                 "head:N", title=None,

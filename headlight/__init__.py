@@ -20,9 +20,10 @@ from pkgutil import walk_packages
 from typing import Any
 
 from figures.exhibit import Exhibit
+from transformer.attribution.cells import measured
 from transformer.measures.registered import register_measure
-from transformer.models.arrays.trace_file import load_arrays, trace_of
-from transformer.trace.records import Trace
+from transformer.models.arrays.trace_file import load_arrays, load_measured, trace_of
+from transformer.trace.records import CellMeasure, Trace
 from ui import __name__ as _UI
 from ui import __path__ as _PATH
 
@@ -112,7 +113,7 @@ class Page:
 
 def show(
     what: Exhibit | Trace | str | Path | Mapping[str, Any], *, name: str = "", batch: int | None =
-    None, height: int = 760,
+    None, height: int = 760, cell: CellMeasure = "weight", model: Any = None,
 ) -> Page:  # fmt: skip
     """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
@@ -123,13 +124,18 @@ def show(
         batch: which sentence of arrays with an axis for it, or result of `generate`, to show. A
             text `axes` among the arrays names their axes, such as "batch, query, key".
         height: of the frame in a notebook, in pixels.
+        cell: measure that a trace's maps show; `model` made the trace. A file shows its own, see
+            `python -m transformer trace --cell`.
 
     Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
         any other argument; `ValueError` for a height out of range,
-            or a batch of something without one.
+            or a batch or a measure of something without one; `InputError` for an unknown measure.
     """
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
+    if cell != "weight" and not (isinstance(what, Trace) and model):
+        raise ValueError(f"cell={cell!r} needs a trace and its model: show(trace, model=model)")
+    what = measured(model, what, cell) if isinstance(what, Trace) and model else what
     return Page(page_of(what, name, batch), height)
 
 
@@ -148,7 +154,7 @@ def page_of(
     if isinstance(what, Trace):
         trace, called = what, "a trace"
     elif isinstance(what, str | Path):
-        trace, called = load_arrays(what, batch), Path(what).name
+        trace, called = load_measured(what, load_arrays(what, batch)), Path(what).name
         snippet = _PROGRAM.format(path=str(called))
     elif isinstance(what, Mapping):
         trace, called = trace_of(what, batch=batch), "arrays"

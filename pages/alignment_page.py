@@ -4,8 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from ui.alignment.choice import AlignmentChoice
-from ui.alignment.views import draw_errors, draw_links, map_of
+from ui.alignment.views import AlignmentChoice, draw_errors, draw_links, map_of
 from ui.core.side import Side
 from ui.core.widgets import CellChoice
 from ui.frame.page import Entry, Page

@@ -8,6 +8,7 @@ import streamlit as st
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.attention import views
+from ui.attention.against import draw_keys
 from ui.attention.choice import (
     AttentionSettings,
     ensure_kind,
@@ -101,6 +102,8 @@ def draw(side: Side) -> None:
             draw_find(view, trace, choice)
     draw_effect(view, trace)
     lines = about_cells(view, ()) if choice.display == "heads" else ""
+    if choice.display == "heads":
+        draw_keys(view, choice)
     about = "" if tabs else f"{views.about(chosen_maps)} "
     st.caption(f"{about}{lines or views.NOT_AN_EXPLANATION}")
 

@@ -6,7 +6,6 @@ from transformer.errors import InputError
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import draw_text
 from ui.frame.page import Entry, Page
 from ui.tours import guide, lecture, own
 from ui.tours.stops import Tour
@@ -67,12 +66,8 @@ def _draw_own(view: View) -> None:
         "asks, a line with **!** answers, **#** is the title. Links to tours and to scenes above "
         "bring their own questions."
     )
-    file = st.file_uploader("A lecture from a file", ["txt"], max_upload_size=1)
     kept = st.session_state.get(own.TEXT, _EXAMPLE)
     text = st.text_area("Scenes", kept, height=180, max_chars=own.MOST_CHARACTERS, key="own_box")
-    if file is not None:
-        text = file.getvalue()[: 4 * own.MOST_CHARACTERS].decode("utf-8", "replace")
-        draw_text(text, "en")
     st.session_state[own.TEXT] = text
     st.download_button(
         "Save as a file", text, "lecture.txt", "text/plain", icon=":material/save:",

@@ -10,17 +10,18 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.labels import shorten
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
+from ui.attention.against import draw_keys
+from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import Request, View, ask_for, said_next
-from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text
+from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text, weights_alone
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
-from ui.frame.sinks import draw_sinks
 from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.choice import TranslateChoice, pair_now
@@ -108,8 +109,9 @@ def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
         cells_control(units=True)
     draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
     about = about_player(Side(view, trace)) or "Attention is not by itself an explanation."
-    if url_state.get(CellChoice.check):
-        draw_sinks(view, trace, places_now(Side(view, trace))[0])
+    if not weights_alone():
+        kind, layer, head = places_now(Side(view, trace))[0]
+        draw_keys(view, AttentionChoice(kind, "matrix", url_state.get(UNITS), cell=(layer, head)))
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     omitted = ""
     if trace.search is None and not trace.forced and view.kind == "checkpoint":

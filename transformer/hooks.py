@@ -21,8 +21,6 @@ hypothesis. Row values in `HeadGates` and `Replace` belong to the caller's sente
 them; `Hooks.for_rows` tells other hooks whose rows they see.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +69,7 @@ class Hooks:
                 f"{type(self).__name__} wants none of the sites of this model, which has {stacks}"
             )
 
-    def for_rows(self, sentences: Sequence[int]) -> Hooks:
+    def for_rows(self, sentences: Sequence[int]) -> "Hooks":
         """Return the hooks for a batch whose row i belongs to the caller's sentence sentences[i].
 
         A search calls it for every batch, and again after dropping or multiplying rows.
@@ -130,7 +128,7 @@ class Chain(Hooks):
         for hook in self.hooks:
             hook.check(every, n_rows)
 
-    def for_rows(self, sentences: Sequence[int]) -> Chain:
+    def for_rows(self, sentences: Sequence[int]) -> "Chain":
         """Return a chain of all hooks for the batch."""
         return Chain(*(hook.for_rows(sentences) for hook in self.hooks))
 
@@ -181,7 +179,7 @@ class Record(Hooks):
         else:
             check_sites(self._wanted, every)
 
-    def for_rows(self, sentences: Sequence[int]) -> Record:
+    def for_rows(self, sentences: Sequence[int]) -> "Record":
         """Return a record that adds to this one."""
         here = copy.copy(self)
         here._rows = tuple(sentences)
@@ -231,7 +229,7 @@ class Replace(Hooks):
             if isinstance(value, Tensor) and value.shape[:1] != (n_rows,):
                 raise InputError(f"{site}: a value {list(value.shape)} for {n_rows} rows")
 
-    def for_rows(self, sentences: Sequence[int]) -> Replace:
+    def for_rows(self, sentences: Sequence[int]) -> "Replace":
         """Return the replacement with these sentences' rows."""
         rows = list(sentences)
         return Replace({
@@ -262,7 +260,7 @@ class HeadGates(Hooks):
     @classmethod
     def of(
         cls, config: ModelConfig, factors: Mapping[tuple[AttentionKind, int, int], float]
-    ) -> HeadGates:
+    ) -> "HeadGates":
         """Return a model's gates, 1 except for some heads.
 
         Args: factors: by (kind, layer, head), 0-based.
@@ -302,7 +300,7 @@ class HeadGates(Hooks):
                     f"[{n_layers}, heads], or [{n_layers}, {n_rows}, heads] for {n_rows} rows"
                 )
 
-    def for_rows(self, sentences: Sequence[int]) -> HeadGates:
+    def for_rows(self, sentences: Sequence[int]) -> "HeadGates":
         """Return these sentences' gates."""
         rows = list(sentences)
         tables = {kind: getattr(self, kind) for kind in self._gated()}

@@ -1,7 +1,5 @@
 """`Translator`: a checkpoint and its tokenizer on a device, for translation and inspection."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -93,7 +91,7 @@ class Translator:
     @classmethod
     def load(
         cls, path: str | Path | ModelRef, device: Device = "auto", max_tokens: int = 512
-    ) -> Translator:
+    ) -> "Translator":
         """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
         Raises: `CheckpointError` naming the file and the error, `InputError` for a missing device.
@@ -104,17 +102,17 @@ class Translator:
     @classmethod
     def from_checkpoint(
         cls, checkpoint: Checkpoint, device: Device = "auto", max_tokens: int = 512
-    ) -> Translator:
+    ) -> "Translator":
         """Create a translator from a checkpoint in memory."""
         return cls(
-            checkpoint.model, checkpoint.tokenizer, device=device, name=checkpoint.name,
-            path=checkpoint.path, max_tokens=max_tokens,
+            checkpoint.model, checkpoint.tokenizer, device=device, name=checkpoint.ref.name,
+            path=checkpoint.ref.path, max_tokens=max_tokens,
             decoding=default_decoding(checkpoint.metrics),
             extra_length=default_extra_length(checkpoint.metrics),
         )  # fmt: skip
 
     @classmethod
-    def from_module(cls, model: Transformer, tokenizer: Tokenizer, **options: Any) -> Translator:
+    def from_module(cls, model: Transformer, tokenizer: Tokenizer, **options: Any) -> "Translator":
         """Create a translator from a model in memory, which moves to the device and `eval` mode.
 
         Args: options: see `Translator(...)`; for example `device`, `name` and `decoding`.
@@ -131,7 +129,7 @@ class Translator:
 
     def edited(
         self, *edits: str | Edit, means: Means | None = None, sentences: Sequence[str] = ()
-    ) -> Translator:
+    ) -> "Translator":
         """Return a translator for the edited model; this one stays unchanged.
 
             translator.edited("off cross.3.5", "cut cross k2").translate(["The cat sleeps."])
@@ -328,7 +326,7 @@ class Translator:
         """
         return record_stream(self.model, trace, hooks=hooks)
 
-    def _with(self, edits: Edits) -> Translator:
+    def _with(self, edits: Edits) -> "Translator":
         chosen = parse_edits(edits)
         return self.edited(*chosen) if chosen else self
 

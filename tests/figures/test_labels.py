@@ -13,7 +13,7 @@ from figures.labels import ARROW, code, plain, probability, row_labels, show_tok
 from tests.factories import make_trace
 from tests.searched import PIECES, searched
 from transformer.measures.beam import Tree, beam_tree
-from transformer.measures.finish import ranking, winning_ranges
+from transformer.measures.finish import ranking, score_at, winning_ranges
 from transformer.search.rules import hugging_face
 from transformer.search.sampling import Sampling
 from transformer.types import ATTENTION_KINDS
@@ -224,9 +224,11 @@ def test_places_penalties_and_counts() -> None:
     tree = beam_tree(searched(4, 4, end=1.0))
     leaves = [tree.node(index) for index in tree.leaves]
     for place, node in enumerate(leaves):
-        assert outcomes.place_at(tree, place, tree.alpha) == (place + 1, pytest.approx(node.score))
-        rank = 1 + sum(other.total > node.total for other in leaves)
-        assert outcomes.place_at(tree, place, 0.0) == (rank, node.total)
+        assert ranking(leaves, tree.alpha, tree.rule).index(place) == place
+        assert score_at(node, tree.alpha, tree.rule) == pytest.approx(node.score)
+        rank = sum(other.total > node.total for other in leaves)
+        assert ranking(leaves, 0.0, tree.rule).index(place) == rank
+        assert score_at(node, 0.0, tree.rule) == node.total
     assert outcomes.penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
     assert outcomes.penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
     n_kept = sum(node.fate != "dropped" for node in tree.nodes)

@@ -16,7 +16,7 @@ from transformer.attribution.cells import measured
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes
 from transformer.translator import Translator
 from ui.components.grid import Cell
 from ui.frame.sinks import sinks_of
@@ -83,13 +83,28 @@ def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
 def test_words_only_is_labelled_beside_every_measure(run_app: RunApp) -> None:
     app = run_app(
         at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
-        words_only="on",
+        words_only="on", layer="1", head="2",
     )  # fmt: skip
     header, values = lens_of(app)
     assert header["noun"] == "attention weight, words only" and "**Words only**" in captions(app)
     assert not values[:, -1].any()
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
     assert app.query_params["words_only"] == "on"
+    sent = [unpack(part.proto.bytes) for part in app.main.get("bidi_component")]
+    raw = next(body for one, body in sent if "causal" in one and not one["noun"])
+    weights = trace_of(app).cross[0, 1]
+    np.testing.assert_allclose(np.frombuffer(raw, "<f4").reshape(weights.shape), weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("at", ["translate", "attention", "compare"])
+@pytest.mark.parametrize("beside", ["matrix", "lines"])
+def test_bars_stand_below_every_map(run_app: RunApp, at: str, beside: str) -> None:
+    display = "heads" if beside == "lines" else "matrix"
+    app = run_app(at=at, checkpoint="alpha", sentence=CAT, kind="cross", words_only="on",
+                  topic="maps", other="beta", beside=beside, display=display)  # fmt: skip
+    n = 1 + (at == "compare")
+    assert captions(app).count("The same map with every key") == n and not app.exception
+    assert " ".join(part.proto.body for part in app.main.get("html")).count("norm by class") == n
 
 
 def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
@@ -132,6 +147,10 @@ def test_a_program_draws_a_measured_trace(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(CAT)
     shares = measured(tiny_translator, trace, "zeroing")
     assert b"share of the change" in headlight.show(shares).html
+    shown = headlight.show(trace, cell="zeroing", model=tiny_translator)
+    assert shown.html == headlight.show(shares).html
+    with pytest.raises(ValueError, match="needs a trace and its model"):
+        headlight.show(trace, cell="norm")
     effect = measured(tiny_translator, trace, "effect", places=[("cross", 0, None)])
     assert b"effect in nats" in headlight.show(effect).html
     figure = headlight.attention(effect, layer=0)

@@ -25,8 +25,8 @@ ACTS = {
     "example_box": "takes an example as the sentence, and is empty again",
     "edit_box": "adds an edit to the link, and is empty again",
     "door_entry": "opens another page",
-    "own_links": "takes a file of the visitor, which is too long for a link",
-    "own_first": "counts words of the same file from 0 or 1",
+    "own_links": "takes links of the visitor, which are too long for a link",
+    "own_first": "counts words of the same links from 0 or 1",
 }
 
 #: Suffixes of the keys of controls for files, which change nothing on the page.
@@ -204,7 +204,9 @@ def holds(node: Any) -> Any:
         return node.options[node.index]
     if node.type == "slider":
         return [node.value]
-    return list(node.value) if node.type == "multiselect" else node.value
+    if node.type == "multiselect":
+        return [node.options[index] for index in node.indices]
+    return node.value
 
 
 def filled(app: AppTest) -> list[Any]:

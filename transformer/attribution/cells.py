@@ -6,11 +6,11 @@
 
 Rows of "norm", "zeroing" and "contribution" are shares: each row is divided by its sum, which for
 the contribution of a cross-attention block counts the residual stream. "effect" is the signed
-change of the token's log-probability, in nats, and measured for the places asked for alone.
+change of the token's log-probability, in nats, measured for some places alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.measures.heads import widen
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes, widen
 from transformer.search.request import excluded
 from transformer.trace.records import CellMeasure, Cells, Trace
 from transformer.trace.tracer import Tracer
@@ -75,25 +74,31 @@ def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
 @literals
 def measured(
     model: Tracer, trace: Trace, measure: CellMeasure = "weight", *,
-    places: Sequence[Place] = (), words_only: bool = False, progress: Report | None = None,
+    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, places: Sequence[Place] | None = None,
+    words_only: bool = False, progress: Report | None = None,
 ) -> Trace:  # fmt: skip
     """Return a trace whose maps hold a measure.
 
     Args:
         model: the model of the trace.
-        places: for "effect": maps to measure, one cut in every step each; others stay 0.
+        kinds: kinds of attention to measure; the maps of others are 0.
+        places: for "effect": maps to measure, one cut in every step each; others stay 0. By
+            default, all layers and heads together, for every kind of the decoder.
         words_only: set the columns of other keys to 0 and divide shares by what is left.
         progress: called with (blocks or steps done, all of them); may raise to stop.
 
     Raises: `InputError` for a model or places without this measure.
     """
-    gap, kinds = 0.0, [kind for kind in ATTENTION_KINDS if trace.attention(kind).size]
-    wide = {kind: _empty(trace, kind) for kind in ATTENTION_KINDS}
+    gap, kinds = 0.0, [kind for kind in kinds if trace.attention(kind).size]
+    shapes = {kind: np.add(trace.attention(kind).shape, (1, 1, 0, 0)) for kind in ATTENTION_KINDS}
+    wide = {kind: np.zeros(shape, np.float32) for kind, shape in shapes.items()}
     if measure == "weight":
         wide |= {kind: widen(trace.attention(kind)) for kind in kinds}
     elif (reason := why_weight_only(model) or why_too_long(trace)) is not None:
         raise InputError(reason)
     elif measure == "effect":
+        if places is None:
+            places = [(kind, None, None) for kind in kinds if kind != "encoder_self"]
         _fill_effects(wide, model, trace, places, progress)
     else:
         network: Any = model
@@ -104,9 +109,7 @@ def measured(
             wide[kind] = _widened(row_shares(of.heads[kind]), blocks)
     if words_only:
         wide = {kind: _words(trace, kind, maps, measure) for kind, maps in wide.items()}
-    maps = {str(kind): wide[kind][:-1, :-1] for kind in ATTENTION_KINDS}
-    cells = Cells(measure, wide, words_only, gap)
-    return replace(trace, **maps, cells=cells, search=None)  # type: ignore[arg-type]
+    return Cells(measure, wide, words_only, gap).instead_of_weights(trace)
 
 
 def _widened(heads: Floats, blocks: Floats) -> Floats:
@@ -115,29 +118,23 @@ def _widened(heads: Floats, blocks: Floats) -> Floats:
     return np.concatenate([wide, wide.mean(0, keepdims=True)])
 
 
-def _empty(trace: Trace, kind: AttentionKind) -> Floats:
-    n_layers, n_heads, n, m = trace.attention(kind).shape
-    return np.zeros((n_layers + 1, n_heads + 1, n, m), np.float32)
-
-
 def _fill_effects(
     wide: dict[AttentionKind, Floats], model: Any, trace: Trace, places: Sequence[Place],
     progress: Report | None,
 ) -> None:  # fmt: skip
     for done, (kind, layer, head) in enumerate(places):
-        reason = why_no_effect(kind, *trace.attention(kind).shape[2:])
-        if reason is not None:
+        if (reason := why_no_effect(kind, *trace.attention(kind).shape[2:])) is not None:
             raise InputError(reason)
-
-        def step(at: int, most: int, done: int = done) -> None:
-            if progress is not None:
-                progress(done * most + at, len(places) * most)
-
+        step = progress and partial(_step, progress, done, len(places))
         at = tuple(-1 if index is None else index for index in (layer, head))
         never = excluded(model.config) if isinstance(model.config, ModelConfig) else ()
         wide[kind][at] = effects(
             model.model, trace, kind, layer, head, excluded=never, progress=step
         )
+
+
+def _step(progress: Report, done: int, count: int, at: int, most: int) -> None:
+    progress(done * most + at, count * most)
 
 
 def _words(trace: Trace, kind: AttentionKind, maps: Floats, measure: CellMeasure) -> Floats:

@@ -4,14 +4,13 @@ An attention block writes y_i = s_i + sum_j f_ij + b_O, where s_i is the residua
 f_ij = sum_h a_ij^h (x_j W_V^h + b_V^h) W_O^h is what query i takes from key j. A single head has
 its own term of the sum. In a post-norm model a LayerNorm follows. The measures of an edge:
 
-    weight        a_ij; for all heads of a block, their mean
     norm          |f_ij|_2 (Kobayashi et al. 2020)
     zeroing       cosine distance of the token's vector after the block with and without f_ij, as
                   if value vector j were zero (Mohebbi et al. 2023)
     contribution  max(0, |y_i|_1 - |y_i - t_ij|_1), where t_ij is f_ij through the LayerNorm with
                   its scale fixed (Ferrando et al. 2022); in self-attention, t_ii includes s_i
 
-None but the weight of a block is a sum or mean over its heads.
+None of a block is a sum or mean over its heads.
 """
 
 from collections.abc import Sequence
@@ -28,10 +27,11 @@ from transformer.hooks import BLOCKS, Chain, Hook, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.trace.building import to_array
+from transformer.trace.parts import read
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
 
-Measure = Literal["weight", "norm", "zeroing", "contribution"]
+Measure = Literal["norm", "zeroing", "contribution"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 _MOST_NUMBERS = 4_000_000  # of edges at once, times d_model: 32 MB
@@ -67,7 +67,7 @@ def edges(
     kinds: Sequence[AttentionKind] = ATTENTION_KINDS, hooks: Hook | None = None,
     progress: Report | None = None,
 ) -> Edges:  # fmt: skip
-    """Measure all edges of a trace, by one pass of the model; "weight" needs none.
+    """Measure all edges of a trace, by one pass of the model.
 
     Args:
         model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
@@ -75,14 +75,7 @@ def edges(
         hooks: hooks of the trace.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
-    result = Edges(measure, {}, {}, {})
-    if measure == "weight":
-        for kind in kinds:
-            result.heads[kind] = weights = trace.attention(kind)
-            result.blocks[kind] = weights.mean(1)
-            result.streams[kind] = np.zeros(weights.shape[:1] + weights.shape[2:3], np.float32)
-        return result
-    gap, done = 0.0, 0
+    result, gap, done = Edges(measure, {}, {}, {}), 0.0, 0
     with torch.inference_mode():
         every = _blocks(model, trace, hooks)
         blocks = {kind: every[kind] for kind in kinds}
@@ -169,15 +162,15 @@ class _Block(NamedTuple):
 def _blocks(model: Any, trace: Trace, hooks: Hook | None) -> dict[AttentionKind, list[_Block]]:
     """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
     record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
-    device, every = model.generator.weight.device, Chain(hooks, record)
-    src, tgt_in = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
     stacks: dict[Stack, Any]
     if isinstance(model, Transformer):
-        model.decode(tgt_in, model.encode(src, hooks=every), hooks=every)
+        read(model, trace, record, hooks)
         stacks = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         stacks = {"decoder" if model.config.causal else "encoder": model.layers}
-        model.read(tgt_in if model.config.causal else src, hooks=every)
+        ids = trace.tgt_ids if model.config.causal else trace.src_ids
+        text = torch.tensor([ids], device=model.generator.weight.device)
+        model.read(text, hooks=Chain(hooks, record))
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
     for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]

@@ -29,20 +29,10 @@ from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
 from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
 from transformer.errors import CheckpointError
+from transformer.files import safe
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import comes_back, restore
-from transformer.files.safe import (
-    MAX_CONFIG,
-    MAX_LAYERS,
-    MAX_POSITION_ENTRIES,
-    MAX_TABLE,
-    fingerprint,
-    is_folder,
-    is_there,
-    json_object,
-    read_small,
-)
 from transformer.files.safetensors_file import DTYPES
 from transformer.files.unread import unread
 from transformer.model import Transformer
@@ -114,16 +104,6 @@ class Loaded(Generic[Config, Model]):
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """Folder name, with a snapshot's updates."""
-        return self.ref.name
-
-    @property
-    def path(self) -> Path:
-        """The folder, or a snapshot's `PATH@UPDATES`."""
-        return self.ref.path
-
 
 Kept = TypeVar("Kept", bound=Loaded[Any, Any])
 
@@ -149,13 +129,13 @@ class ModelClass(Generic[Config, Model, Kept]):
         restore(ref.folder)
         reason = CheckpointError(f"{ref}: changes while it is read")
         for _ in range(_ATTEMPTS):
-            before, loaded = fingerprint(ref.folder), None
+            before, loaded = safe.fingerprint(ref.folder), None
             try:
                 loaded = self._load(ref)
             except CheckpointError as error:
                 reason = error
             was_away = loaded is None and not os.path.lexists(ref.folder) and comes_back(ref.folder)
-            if fingerprint(ref.folder) != before or was_away:
+            if safe.fingerprint(ref.folder) != before or was_away:
                 continue
             if loaded is None:
                 break
@@ -246,17 +226,17 @@ def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
                 "open it"
             ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
-        foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
+        foreign = "unknown setting" in str(error) and safe.is_there(folder / "vocab.json")
         raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
     return config, read_own_tokenizer(folder, config)
 
 
 def read_config_text(folder: Path) -> str:
     """Return the content of config.json. Raises `CheckpointError` naming it."""
-    if not is_folder(folder):
+    if not safe.is_folder(folder):
         raise CheckpointError(f"{folder}: no such checkpoint folder")
     try:
-        return read_small(folder / CONFIG, MAX_CONFIG).decode()
+        return safe.read_small(folder / CONFIG, safe.MAX_CONFIG).decode()
     except UnicodeDecodeError:
         raise CheckpointError(f"{folder / CONFIG}: not UTF-8 text") from None
 
@@ -264,14 +244,14 @@ def read_config_text(folder: Path) -> str:
 def check_size(path: Path, config: ModelConfig) -> None:
     """Raise `CheckpointError` naming `path` for a config beyond the limits."""
     for name in ("n_encoder_layers", "n_decoder_layers"):
-        if getattr(config, name) > MAX_LAYERS:
+        if getattr(config, name) > safe.MAX_LAYERS:
             raise CheckpointError(
-                f"{path}: {name}={getattr(config, name):,}; at most {MAX_LAYERS} are allowed"
+                f"{path}: {name}={getattr(config, name):,}; at most {safe.MAX_LAYERS} are allowed"
             )
-    if config.max_positions * config.d_model > MAX_POSITION_ENTRIES:
+    if config.max_positions * config.d_model > safe.MAX_POSITION_ENTRIES:
         raise CheckpointError(
             f"{path}: max_positions={config.max_positions:,} with d_model={config.d_model:,} "
-            f"requires a table of more than {MAX_POSITION_ENTRIES:,} numbers"
+            f"requires a table of more than {safe.MAX_POSITION_ENTRIES:,} numbers"
         )
 
 
@@ -285,11 +265,11 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """
     check_size(folder / CONFIG, config)
     path = folder / TOKENIZER_FILE
-    present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
+    present = [name for name in TOKENIZER_FILES if safe.is_there(folder / name)]
     hashes: dict[str, str] = {}
 
     def read(name: str) -> bytes:
-        data = read_small(folder / name, MAX_TABLE)
+        data = safe.read_small(folder / name, safe.MAX_TABLE)
         hashes[name] = hashlib.sha256(data).hexdigest()
         return data
 
@@ -298,7 +278,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
     check_pieces(str(path), tokenizer, config)
-    if json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
+    if safe.json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
         raise CheckpointError(
             f"{path}: another tokenizer than the model was saved with: {CONFIG} has other hashes"
         )
@@ -326,7 +306,7 @@ def check_pieces(where: str, tokenizer: Tokenizer, config: ModelConfig) -> None:
 def read_metrics(folder: Path) -> Mapping[str, Any]:
     """Read metrics.json; a damaged file does not keep a good model from loading."""
     try:
-        values = parse_json(read_small(folder / METRICS, MAX_METRICS))
+        values = parse_json(safe.read_small(folder / METRICS, MAX_METRICS))
     except ValueError:  # includes `CheckpointError`
         return {}
     return values if isinstance(values, dict) else {}

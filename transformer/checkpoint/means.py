@@ -8,7 +8,6 @@
 `python -m transformer means` writes the file.
 """
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +21,7 @@ from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig, parse_json
 from transformer.errors import CheckpointError, InputError
 from transformer.files.atomic import write_atomic
-from transformer.files.npz import read_npz
+from transformer.files.npz import packed, read_npz
 from transformer.files.safe import is_there
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
@@ -42,9 +41,8 @@ def write_means(ref: ModelRef, means: Mapping[Block, Tensor], text: str, sentenc
         kind: np.stack([mean.cpu().numpy() for (of, _), mean in means.items() if of == kind])
         for kind in ATTENTION_KINDS
     }
-    file = io.BytesIO()
-    np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
-    write_atomic(ref.folder / FILE, file.getvalue())
+    arrays["about"] = np.array(json.dumps(about))
+    write_atomic(ref.folder / FILE, packed(arrays))
 
 
 def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:

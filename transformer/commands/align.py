@@ -110,12 +110,13 @@ def align(
 def _known(checkpoint: Path, place: Place) -> Place:
     """Return a checked place; a layer, head and row that are not given are the best known."""
     from transformer.errors import InputError
-    from transformer.evaluation.alignment import ALIGNMENT, MEASURES, best_aligner
+    from transformer.evaluation.alignment import ALIGNMENT, best_aligner
     from transformer.evaluation.measure import read_metrics
     from transformer.measures.words import LinkUnits, Row
+    from transformer.trace.records import CELL_MEASURES
 
     for name, allowed in (
-        ("measure", MEASURES), ("row", (None, *get_args(Row))), ("units", get_args(LinkUnits)),
+        ("measure", CELL_MEASURES), ("row", (None, *get_args(Row))), ("units", get_args(LinkUnits)),
     ):  # fmt: skip
         if (value := getattr(place, name)) not in allowed:
             raise InputError(f"--{name} {value}; expected {', '.join(filter(None, allowed))}")
@@ -166,12 +167,13 @@ def linked(
 
 
 def _linked(model: Any, place: Place, source: str, target: str | None) -> Linked:
-    from transformer.evaluation.alignment import Measure, measured_maps
+    from transformer.evaluation.alignment import measured_maps
     from transformer.measures.words import LinkUnits, Row, links, word_maps, words_of
+    from transformer.trace.records import CellMeasure
 
     trace = model.trace(source, target, top_k=1)
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
-    values = measured_maps(model, trace, cast(Measure, place.measure), layer, head)
+    values = measured_maps(model, trace, cast(CellMeasure, place.measure), layer, head)
     row, units = cast(Row, place.row), cast(LinkUnits, place.units)
     found = words_of(trace, row, units)
     sources = [[trace.src_tokens[at] for at in word] for word in found.columns]

@@ -1,7 +1,5 @@
 """Parts of a whole file, made in turn or by the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -77,7 +75,7 @@ def opened(model: Model) -> tuple[Any, dict[str, Any]]:
     return model.load(), {"beam_size": model.beam, "alpha": model.alpha}
 
 
-def translated(model: Model, lines: Sequence[str]) -> list[Translation]:
+def translated(model: Model, lines: Sequence[str]) -> "list[Translation]":
     """Translate one part of a file."""
     translator, settings = opened(model)
     done: list[Translation] = translator.translate(lines, **settings)
@@ -87,7 +85,7 @@ def translated(model: Model, lines: Sequence[str]) -> list[Translation]:
 def whole_file(
     address: str | None, model: Model, lines: Sequence[str],
     show: Callable[[int, int], None] = lambda done, most: None,
-) -> list[Translation]:  # fmt: skip
+) -> "list[Translation]":  # fmt: skip
     """Translate the lines of a file in parts, see `spread`.
 
     Args: show: called with (lines done, all lines).

@@ -6,28 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from transformer.commands import options
 from transformer.commands.cluster import Dask, whole_file
-from transformer.commands.options import (
-    ALPHAS,
-    BEAMS,
-    Alphas,
-    Beams,
-    Data,
-    Device,
-    Json,
-    Model,
-    RunFolder,
-    of_kind,
-    progress_bar,
-)
 
 
 def evaluate(
     *,
-    model: Model,
+    model: options.Model,
     src: Annotated[Path, "FILE", "source sentences, plain or .gz"],
     ref: Annotated[Path, "FILE", "reference translations, plain or .gz"],
-    json_: Json = False,
+    json_: options.Json = False,
     protocol: Annotated[
         str | None, "NAME",
         "multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
@@ -46,7 +34,7 @@ def evaluate(
     if output:
         check_place(output)
     translator = model.load()
-    with progress_bar(unit=" sentences", mininterval=0.5) as show:
+    with options.progress_bar(unit=" sentences", mininterval=0.5) as show:
         result = evaluate_files(
             translator, src, ref, beam_size=model.beam, alpha=model.alpha, protocol=protocol,
             language=language, on_translated=show,
@@ -64,12 +52,12 @@ def evaluate(
 
 def typed(
     *,
-    model: Model,
+    model: options.Model,
     languages: Annotated[
         str, "SRC-TGT",
         "such as en-de; default: the languages of the model's training text",
     ] = "",
-    json_: Json = False,
+    json_: options.Json = False,
 ) -> None:  # fmt: skip
     """Translate 200 sentences that visitors type, and judge the translations."""
     from transformer.checkpoint.weights import weights_digest
@@ -78,7 +66,7 @@ def typed(
     from transformer.evaluation.records import stamped
     from transformer.training.typed import by_topic, judge, to_dict, typed_sentences, typed_text
 
-    ref = of_kind(model.checkpoint, "checkpoint")
+    ref = options.of_kind(model.checkpoint, "checkpoint")
     src, _, tgt = languages.partition("-")
     if not languages:
         try:
@@ -89,7 +77,7 @@ def typed(
     sentences = typed_sentences(src, tgt)
     translator = model.load()
     decoding = translator.decoding.resolve(model.beam, model.alpha, drawn=False)
-    with progress_bar(unit=" sentences") as show:
+    with options.progress_bar(unit=" sentences") as show:
         verdicts = judge(translator, sentences, decoding, show)
     if json_:
         weights = weights_digest(model.checkpoint)
@@ -106,14 +94,14 @@ def typed(
 
 
 def publish(
-    run_folder: RunFolder,
+    run_folder: options.RunFolder,
     *,
-    data: Data,
+    data: options.Data,
     out: Annotated[Path, "DIR", "the checkpoint to write"],
-    beam: Beams = BEAMS,
-    alpha: Alphas = ALPHAS,
+    beam: options.Beams = options.BEAMS,
+    alpha: options.Alphas = options.ALPHAS,
     dtype: Annotated[str, "float32, float16 or bfloat16"] = "float16",
-    device: Device = "auto",
+    device: options.Device = "auto",
     made_by: Annotated[str, "COMMAND", "the command to train it again, for the card"] = "",
     mix: Annotated[Path | None, "PATH", "a checkpoint to interpolate with"] = None,
     share: Annotated[
@@ -134,7 +122,7 @@ def publish(
     from transformer.evaluation.measure import Measuring
 
     baselines = {name: Path(path) for name, path in baseline}
-    with progress_bar() as report:
+    with options.progress_bar() as report:
         how = Measuring(data, beam, alpha, device, baselines=baselines, progress=report)
         folder = publishing.publish(
             run_folder, out, how, dtype=dtype, made_by=made_by, notes=note, mix=mix, share=share
@@ -145,9 +133,9 @@ def publish(
 def measure(
     path: Annotated[Path, "CHECKPOINT", "a folder that publish wrote"],
     *,
-    data: Data,
-    beam: Beams = BEAMS,
-    alpha: Alphas = ALPHAS,
+    data: options.Data,
+    beam: options.Beams = options.BEAMS,
+    alpha: options.Alphas = options.ALPHAS,
     note: Annotated[
         Sequence[str] | None, "TEXT",
         "a sentence for the card's limits; may be repeated; default: those in metrics.json",
@@ -156,13 +144,13 @@ def measure(
     keep_scores: Annotated[
         bool, "keep decoding and test scores; measure only lengths and the typed sentences"
     ] = False,
-    device: Device = "auto",
+    device: options.Device = "auto",
 ) -> None:  # fmt: skip
     """Choose a checkpoint's default decoding and measure it on the test sets."""
     from transformer.evaluation import measure as measuring
 
-    of_kind(path, "checkpoint", "one_stack")
-    with progress_bar() as report:
+    options.of_kind(path, "checkpoint", "one_stack")
+    with options.progress_bar() as report:
         how = measuring.Measuring(
             data, beam, alpha, device, keep_scores=keep_scores, progress=report
         )
@@ -170,16 +158,16 @@ def measure(
 
 
 def snapshots(
-    run_folder: RunFolder,
+    run_folder: options.RunFolder,
     *,
-    data: Data,
+    data: options.Data,
     checkpoint: Annotated[Path, "PATH", "the checkpoint to store them beside"],
 ) -> None:
     """Store a run's snapshots beside a checkpoint, to inspect its training."""
     from transformer.checkpoint.snapshots import read_history
     from transformer.training.snapshots import keep_snapshots
 
-    with progress_bar(unit=" snapshots") as show:
+    with options.progress_bar(unit=" snapshots") as show:
         file = keep_snapshots(run_folder, checkpoint, data, progress=show)
     for snapshot in read_history(checkpoint).snapshots:
         print(f"{snapshot.updates:>9,} updates  {snapshot.val_nll:6.3f} nats per token")
@@ -194,7 +182,7 @@ def means(
     ] = None,
     src: Annotated[Path | None, "FILE", "other sentences, plain or .gz"] = None,
     ref: Annotated[Path | None, "FILE", "their translations"] = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
 ) -> None:  # fmt: skip
     """Write heads' mean outputs beside a checkpoint, for the edit “mean cross.3.5”."""
     from transformer.checkpoint.means import FILE, write_means
@@ -205,7 +193,7 @@ def means(
     from transformer.training.data import read_parallel
     from transformer.translator import Translator
 
-    model = of_kind(path, "checkpoint")
+    model = options.of_kind(path, "checkpoint")
     if model.updates is not None:
         raise InputError(f"{path}: means need the checkpoint itself, not a snapshot")
     if src is not None and ref is not None:
@@ -220,7 +208,7 @@ def means(
     translator = Translator.load(model, device)
     encoded = [translator.pair(*pair) for pair in pairs if all(map(str.strip, pair))]
     ids, file = [(pair.src_ids, pair.tgt_ids) for pair in encoded], model.folder / FILE
-    with progress_bar(unit=" sentences") as show:
+    with options.progress_bar(unit=" sentences") as show:
         write_means(model, head_means(translator.model, ids, show), text, len(ids))
     size = file.stat().st_size
     print(f"{file}: means over {len(ids):,} pairs of {text}, {size / 1000:.0f} kB")

@@ -1,7 +1,5 @@
 """`complexity` measures the paper's table 1, and `ablations` repeats table 3."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +52,7 @@ def ablations(
     print(results.to_json() if json_ else ablation_table(results), end="")
 
 
-def ablation_table(results: Results) -> str:
+def ablation_table(results: "Results") -> str:
     """Return table 3 as text: our figures, the paper's, and the directions of both."""
     from transformer.evaluation.ablation_summary import caveats, table
 
@@ -120,7 +118,7 @@ def complexity(
         write_atomic(out, result.to_json().encode())
 
 
-def exponent_table(result: Measurement) -> str:
+def exponent_table(result: "Measurement") -> str:
     """Return a measurement's exponents and crossings as text."""
     from transformer.evaluation.complexity_records import COMPARED, crossings, exponents
     from transformer.measures.layer_costs import LAYER_COSTS

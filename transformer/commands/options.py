@@ -4,8 +4,6 @@ A parameter is `Annotated[type, metavar, help]`, with further argparse settings 
 before `*` are positional. An option without a default is required, and a bool is a flag.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import sys
@@ -39,7 +37,7 @@ Alphas = Annotated[Sequence[float], "A", "length penalties to try"]
 BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 #: Kinds of models, and commands for them.
-_WORKS: dict[Kind, str] = {
+_WORKS: "dict[Kind, str]" = {
     "checkpoint": "an encoder-decoder; `translate` and `trace` work with it",
     "one_stack": "a one-stack model; `complete` and `trace` work with it",
     "huggingface": "a model of the transformers library; `trace` works with it, and `translate` or "
@@ -48,7 +46,7 @@ _WORKS: dict[Kind, str] = {
 }
 
 
-def of_kind(path: Path, *kinds: Kind) -> ModelRef:
+def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
     """Return the reference to a model of one of these kinds.
 
     Raises: `InputError` saying which commands accept another kind, or what is wrong with the
@@ -74,7 +72,7 @@ class Model:
     beam: Beam = None
     alpha: Alpha = None
 
-    def load(self) -> Translator:
+    def load(self) -> "Translator":
         """Load the translator."""
         from transformer.translator import Translator
 
@@ -107,7 +105,7 @@ class Steering(Model):
         Path | None, "FILE", "with --edit: sentences for “mean”; default: the checkpoint's means"
     ] = None
 
-    def open(self, ref: ModelRef) -> Any:
+    def open(self, ref: "ModelRef") -> Any:
         """Open the edited model. Raises `InputError` for an edit that it cannot take."""
         from transformer.errors import InputError
         from transformer.models.catalogue import open_tracer

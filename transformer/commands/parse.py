@@ -1,7 +1,5 @@
 """`parse`: parse sentences into trees."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence
@@ -76,7 +74,7 @@ def parse(
 
 
 def _print(
-    parser: Translator, lines: Sequence[str], before: int, model: Model, *, raw: bool, pairs: bool
+    parser: "Translator", lines: Sequence[str], before: int, model: Model, *, raw: bool, pairs: bool
 ) -> None:
     """Print one tree per line; a blank line stays blank."""
     from transformer.errors import InputError

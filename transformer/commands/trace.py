@@ -3,7 +3,7 @@
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from transformer.commands.options import Checkpoint, Device, Steering, listed, of_kind
 
@@ -16,9 +16,13 @@ def trace(
         str | None, "TEXT", "follow this translation instead of searching for one"
     ] = None,
     top_k: Annotated[int, "N", "alternatives recorded per step"] = 10,
+    cell: Annotated[
+        str, "NAME", "beside the weights: norm, zeroing, contribution or effect of each edge"
+    ] = "weight",
     out: Annotated[Path, "FILE.npz", "where to write the arrays"],
 ) -> None:
     """Record every attention map of one sentence."""
+    from transformer.attribution.cells import measured
     from transformer.errors import InputError
     from transformer.models.arrays.trace_file import npz_path, save_arrays
     from transformer.models.catalogue import describe
@@ -36,7 +40,9 @@ def trace(
         print(f"{note}; see --prefix-text", file=sys.stderr)
     settings = {name: value for name, value in model.settings().items() if value is not None}
     record = tracer.trace(src, target=tgt, top_k=top_k, **settings)
-    save_arrays(record, path)
+    measure: Any = cell
+    cells = None if cell == "weight" else measured(tracer, record, measure).cells
+    save_arrays(record, path, cells)
     unknown: tuple[str, ...] = ()
     if isinstance(tracer, Translator):
         unknown = unknown_text(tracer.tokenize(src))

@@ -1,7 +1,5 @@
 """`translate`: translate sentences from the command line or standard input."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -63,7 +61,7 @@ def translate(sentences: Sentences = (), *, model: Steering, dask: Dask = None) 
         n_read += len(lines)
 
 
-def _comment(done: Sequence[Translation], what: str, before: int) -> None:
+def _comment(done: "Sequence[Translation]", what: str, before: int) -> None:
     """Report unknown characters and loops on standard error, one line for each kind."""
     from transformer.search.loops import find_loop
 

@@ -23,9 +23,11 @@ The order of edits does not matter. `off` and `scale` apply after `mean`, `unifo
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal, NoReturn, Union, get_args
 
 import numpy as np
@@ -68,6 +70,7 @@ _VALUES: dict[Verb, tuple[float, float]] = {
     "neuron": (-MAX_VALUE, MAX_VALUE),
     "shift positions": (1, MAX_SHIFT),
 }
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,15 @@ class Edit:
     @property
     def place(self) -> str:
         """The edited heads, network or layers in words."""
-        stack = {"encoder": "the encoder", "decoder": "the decoder", None: "the model"}
         layer = "" if self.layer is None else f"layer {self.layer + 1}"
         if self.of_heads:
-            kind = {"encoder": "encoder self-attention", "decoder": "decoder self-attention",
-                    "cross": "cross-attention", None: "attention"}[self.where]  # fmt: skip
+            kind = _WORDS["kinds"][self.where or "all"]
             head = "" if self.index is None else f"head {self.index + 1}"
             return ", ".join(filter(None, (f"{kind} {layer}".strip(), head)))
         neuron = "" if self.index is None else f"neuron {self.index + 1} of "
-        return neuron + (f"{self.where} {layer}" if layer else stack[self.where])
+        return neuron + (
+            f"{self.where} {layer}" if layer else _WORDS["stacks"][self.where or "all"]
+        )
 
     @property
     def words(self) -> str:
@@ -125,22 +128,7 @@ class Edit:
             edge = f"{key} hidden from {query}"
         else:
             edge = f"{key} hidden" if key else f"{query} reads nothing"
-        return {
-            "off": f"{place} off",
-            "scale": f"{place} times {value}",
-            "mean": f"{place} at its mean",
-            "uniform": f"{place} looks everywhere alike",
-            "cut": f"{edge} in {place}",
-            "ffn off": f"feed-forward network of {place} off",
-            "neuron": f"{place} held at {value}",
-            "skip": f"{place} skipped",
-            "no positions": f"no positions in {place}",
-            "no scaling": f"{place} without the division by √d_k",
-            "no mask": f"{place} sees later tokens of a given translation",
-            "no residual": f"{place} without residual connections",
-            "shift positions": f"positions shifted by {value}",
-            "swap qk": f"queries and keys exchanged in {place}",
-        }[self.verb]
+        return str(_WORDS["verbs"][self.verb].format(place=place, value=value, edge=edge))
 
     @property
     def of_heads(self) -> bool:

@@ -3,8 +3,6 @@
 Nothing here imports PyTorch; `transformer.evaluation.ablation_runs` trains.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import tomllib
@@ -120,7 +118,7 @@ class Run:
         return self.precision, self.target_tokens
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Run:
+    def from_dict(cls, values: Mapping[str, Any]) -> "Run":
         """Read the output of `asdict`. Raises `InputError` if it is invalid."""
         try:
             run = cls(**values)
@@ -142,7 +140,7 @@ class Results:
     runs: tuple[Run, ...]
 
     @classmethod
-    def of(cls, runs: Iterable[Run]) -> Results:
+    def of(cls, runs: Iterable[Run]) -> "Results":
         """Sort runs; a later run replaces one with the same row, seed and conditions."""
         by_key = {(run.row, run.seed, run.conditions): run for run in runs}
         order = list(_BY_NAME)
@@ -154,7 +152,7 @@ class Results:
         return tuple(run for run in self.runs if run.row == name)
 
     @property
-    def comparable(self) -> Results:
+    def comparable(self) -> "Results":
         """The largest set of runs that share known conditions and include a base run."""
         base = {run.conditions for run in self.row("base")}
         known = [run.conditions for run in self.runs if run.precision != "auto"]
@@ -171,7 +169,7 @@ class Results:
         return f'{{\n "format": {FORMAT},\n "runs": [\n  {lines}\n ]\n}}\n'
 
     @classmethod
-    def from_json(cls, text: str) -> Results:
+    def from_json(cls, text: str) -> "Results":
         """Read the output of `to_json`. Raises `InputError` if it is invalid."""
         try:
             values = json.loads(text)

@@ -4,38 +4,23 @@ RWTH Aachen published the gold links for tokenised German and English sentences 
 Parliament. A model follows the given translation, so each head gives one map per sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.attribution.cells import Place, measured
-from transformer.attribution.edges import MEASURES as EDGE_MEASURES
-from transformer.attribution.edges import Measure as EdgeMeasure
-from transformer.attribution.edges import edges, row_shares
+from transformer.attribution.edges import row_shares
 from transformer.errors import InputError
+from transformer.measures import words
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
-from transformer.measures.words import (
-    Gold,
-    Link,
-    LinkUnits,
-    Row,
-    alignment_counts,
-    alignment_error,
-    diagonal,
-    links,
-    source_block,
-    word_maps,
-    words_of,
-)
+from transformer.measures.words import diagonal
 from transformer.models.one_stack.tracer import StackModel
-from transformer.trace.records import Trace
+from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 from transformer.types import Floats, Ints, Report, literals, no_report
@@ -43,8 +28,8 @@ from transformer.types import Floats, Ints, Report, literals, no_report
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
 
-Measure = EdgeMeasure | Literal["effect"]
-MEASURES: tuple[Measure, ...] = (*EDGE_MEASURES, "effect")
+#: Measures of every head; an effect takes a decoder position for every edge of each.
+MEASURES = CELL_MEASURES[:-1]
 
 #: Folder of the gold links under --data.
 FOLDER = "alignment-de-en"
@@ -59,8 +44,8 @@ class Aligned:
     """Sentence pairs with their gold links."""
 
     pairs: tuple[tuple[str, str], ...]
-    gold: tuple[Gold, ...]
-    units: LinkUnits = "spaces"  # what the links join
+    gold: tuple[words.Gold, ...]
+    units: words.LinkUnits = "spaces"  # what the links join
     partial: bool = False  # only target words with a link count
 
 
@@ -96,7 +81,9 @@ def letters(texts: Sequence[str]) -> Aligned:
     """
     gold = [frozenset((len(text) - at, at + 1) for at in range(len(text))) for text in texts]
     pairs = tuple((text, text[::-1]) for text in texts)
-    return Aligned(pairs, tuple(Gold(places, places) for places in gold), "tokens", partial=True)
+    return Aligned(
+        pairs, tuple(words.Gold(places, places) for places in gold), "tokens", partial=True
+    )
 
 
 def head_errors(
@@ -109,26 +96,15 @@ def head_errors(
     Returns: "sentences", for "reading" and "predicting" rows a table [L][H], and for "diagonal" the
         error of that guess and its 95% interval (see `diagonal_error`).
     """
-    by_row: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
-    for count, (source, target) in enumerate(aligned.pairs, 1):
-        trace = model.trace(source, target)
-        for row, sentences in by_row.items():
-            maps = word_maps(trace, row)
-            sentences.append([[links(head) for head in layer] for layer in maps])
-        progress(count, len(aligned.pairs))
-    table: dict[str, Any] = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
-    for row, sentences in by_row.items():
-        table[row] = [
-            [round(alignment_error(head, aligned.gold), 4) for head in zip(*layer, strict=True)]
-            for layer in zip(*sentences, strict=True)
-        ]
-    return table
+    errors = error_grid(model, aligned, ["weight"], progress).errors()[0, ..., :-1].round(4)
+    table = {"sentences": len(aligned.pairs), "diagonal": diagonal_error(aligned)}
+    return table | dict(zip(get_args(words.Row), errors.tolist(), strict=True))
 
 
 @literals
 def measured_maps(
-    model: Any, trace: Trace, measure: Measure, layer: int | None = None, head: int | None = None,
-    progress: Report | None = None,
+    model: Any, trace: Trace, measure: CellMeasure, layer: int | None = None,
+    head: int | None = None, progress: Report | None = None,
 ) -> Floats:  # fmt: skip
     """Return one map of cross-attention by a measure of its edges, [T, S]; rows sum to 1, or are 0.
 
@@ -139,46 +115,39 @@ def measured_maps(
 
     Raises: `InputError` if the model lacks the measure or the place.
     """
-    check_measure(model, trace, measure)
-    shape = trace.cross.shape if trace.cross.size else source_block(trace).weights.shape
+    shape = trace.cross.shape if trace.cross.size else words.source_block(trace).weights.shape
     for name, at, most in (("layer", layer, shape[0]), ("head", head, shape[1])):
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
-    cell = tuple(-1 if index is None else index for index in (layer, head))
-    if not trace.cross.size:
-        chosen = widen(source_block(trace).weights)[cell]
-    else:
-        place: Place = ("cross", layer, head)
-        cells = measured(model, trace, measure, places=[place], progress=progress).cells
-        assert cells is not None
-        chosen = cells.wide["cross"][cell]
+    place: Place = ("cross", layer, head)
+    wide = wide_maps(model, trace, measure, places=[place], progress=progress)
+    chosen = wide[tuple(-1 if index is None else index for index in (layer, head))]
     if measure == "effect":
         chosen = np.where(chosen < -_ROUNDING, -chosen, 0)
     return row_shares(chosen)
 
 
-@literals
-def check_measure(model: Any, trace: Trace, measure: Measure) -> None:
-    """Raise `InputError` if a model's edges have no such measure."""
+def wide_maps(model: Any, trace: Trace, measure: CellMeasure, **options: Any) -> Floats:
+    """Return a measure of cross-attention [L + 1, H + 1, T, S], all layers and heads together last.
+
+    Args: options: of `transformer.attribution.cells.measured`.
+
+    Raises: `InputError` if the model lacks the measure.
+    """
+    if measure == "weight" and not trace.cross.size:
+        return widen(words.source_block(trace).weights)
     if measure != "weight" and not (isinstance(model, Translator) and trace.cross.size):
         raise InputError(f"only encoder-decoders of this project have the measure {measure!r}")
-
-
-@literals
-def all_maps(model: Any, trace: Trace, measure: EdgeMeasure) -> Floats:
-    """Return a measure of cross-attention edges, [L, H + 1, T, S]; all heads together come last."""
-    if measure == "weight":
-        weights = trace.cross if trace.cross.size else source_block(trace).weights
-        return np.concatenate([weights, weights.mean(1, keepdims=True)], 1)
-    found = edges(model.model, trace, measure, kinds=["cross"])
-    return np.concatenate([found.heads["cross"], found.blocks["cross"][:, None]], 1)
+    cells = measured(model, trace, measure, kinds=["cross"], **options).cells
+    assert cells is not None
+    return cells.wide["cross"]
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Alignment counts of every measure, row and head over N sentence pairs."""
 
-    measures: tuple[EdgeMeasure, ...]  # [M]
+    measures: tuple[CellMeasure, ...]  # [M]
     #: [N, M, rows, L, H + 1, 2], see `alignment_counts`; all heads of a layer come last
     counts: Ints
     guesses: Ints  # [N, 2], of the diagonal
@@ -191,13 +160,20 @@ class Grid:
         """Return the error of the guess along the diagonal."""
         return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
 
-    def best(self) -> Best:
+    def best(self, of: CellMeasure | None = None, in_row: words.Row | None = None) -> "Best":
         """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
 
         A single pair is both halves.
+
+        Args: of, in_row: look there only.
         """
         other = int(len(self.counts) > 1)
         first, second = self.errors(0), self.errors(other)
+        if of is not None and in_row is not None:
+            here = self.measures.index(of), get_args(words.Row).index(in_row)
+            alone = np.full_like(first, np.nan)
+            alone[here] = first[here]
+            first = alone
         measure, row, layer, head = (
             int(at) for at in np.unravel_index(np.nanargmin(first), first.shape)
         )
@@ -206,7 +182,7 @@ class Grid:
         sums = rest[drawn.integers(len(rest), size=(2000, len(rest)))].sum(1)
         low, high = np.nanquantile(_error(sums), [0.025, 0.975])
         return Best(
-            self.measures[measure], get_args(Row)[row], layer,
+            self.measures[measure], get_args(words.Row)[row], layer,
             None if head == first.shape[-1] - 1 else head, float(first[place]),
             float(second[place]), (float(low), float(high)), self.diagonal(other),
         )  # fmt: skip
@@ -217,7 +193,7 @@ class Grid:
         They are of the measure and row of `best`.
         """
         best = self.best()
-        row = get_args(Row).index(best.row)
+        row = get_args(words.Row).index(best.row)
         errors = self.errors(0)[self.measures.index(best.measure), row, :, :-1]
         order = np.argsort(errors, axis=None, kind="stable")[:most]
         places = [np.unravel_index(at, errors.shape) for at in order]
@@ -227,8 +203,8 @@ class Grid:
 class Best(NamedTuple):
     """The best place of a `Grid`."""
 
-    measure: EdgeMeasure
-    row: Row
+    measure: CellMeasure
+    row: words.Row
     layer: int
     head: int | None  # None: all heads of the layer together
     chosen: float  # its error on the half where it was chosen
@@ -245,7 +221,7 @@ def _error(counts: NDArray[Any]) -> Floats:
 
 
 def error_grid(
-    model: Any, aligned: Aligned, measures: Sequence[EdgeMeasure] = EDGE_MEASURES,
+    model: Any, aligned: Aligned, measures: Sequence[CellMeasure] = MEASURES,
     progress: Report = no_report,
 ) -> Grid:  # fmt: skip
     """Compare the links of every measure, row and head with gold links.
@@ -260,27 +236,27 @@ def error_grid(
         progress(number - 1, len(aligned.pairs))
         try:
             trace = model.trace(*pair, top_k=1)
-            known, at = words_of(trace, "predicting", aligned.units), []
+            known, at = words.words_of(trace, "predicting", aligned.units), []
             check_links(gold, len(known.sources), len(known.targets))
             only = {target for _, target in gold.possible} if aligned.partial else None
             for measure in measures:
-                check_measure(model, trace, measure)
-                maps = row_shares(all_maps(model, trace, measure))
+                maps = wide_maps(model, trace, measure)[:-1]
+                maps = maps if measure == "weight" else row_shares(maps)
                 at.append([
-                    _counts(word_maps(trace, row, maps, aligned.units), gold, only)
-                    for row in get_args(Row)
+                    _counts(words.word_maps(trace, row, maps, aligned.units), gold, only)
+                    for row in get_args(words.Row)
                 ])  # fmt: skip
         except InputError as error:
             raise InputError(f"sentence pair {number}: {error}") from None
         counts.append(np.array(at, np.int64))
         guess = diagonal(len(known.targets), len(known.sources))
         guess = frozenset(link for link in guess if only is None or link[1] in only)
-        guesses.append(alignment_counts([guess], [gold])[0])
+        guesses.append(words.alignment_counts([guess], [gold])[0])
     progress(len(aligned.pairs), len(aligned.pairs))
     return Grid(tuple(measures), np.stack(counts), np.stack(guesses))
 
 
-def _counts(maps: Floats, gold: Gold, only: Collection[int] | None) -> Ints:
+def _counts(maps: Floats, gold: words.Gold, only: Collection[int] | None) -> Ints:
     """Return the counts of `alignment_counts` for the links of maps [L, H, t, s], [L, H, 2]."""
     keys = maps.argmax(-1)  # [L, H, t]
     value = np.zeros(maps.shape[-2:], np.int64)
@@ -296,10 +272,10 @@ def diagonal_error(aligned: Aligned) -> dict[str, Any]:
     guesses = [
         diagonal(len(target.split()), len(source.split())) for source, target in aligned.pairs
     ]
-    counts, n = alignment_counts(guesses, aligned.gold), len(guesses)
+    counts, n = words.alignment_counts(guesses, aligned.gold), len(guesses)
     right, total = counts[np.random.default_rng(0).integers(n, size=(2000, n))].sum(axis=1).T
     interval = np.quantile(1 - right / total, [0.025, 0.975]).round(4).tolist()
-    return {"error": round(alignment_error(guesses, aligned.gold), 4), "interval": interval}
+    return {"error": round(words.alignment_error(guesses, aligned.gold), 4), "interval": interval}
 
 
 def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:

@@ -1,26 +1,13 @@
 """Model cards: one form, with the sentences and figures of each kind of model."""
 
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from transformer.checkpoint.folder import COVERED, training_text
 from transformer.config import ModelConfig
+from transformer.evaluation import records
 from transformer.evaluation.alignment import ALIGNMENT
-from transformer.evaluation.records import (
-    BASELINES,
-    OTHER_DECODINGS,
-    OWN,
-    PARSING,
-    PREDICTIONS,
-    TESTS,
-    TYPED,
-    records,
-    setting_of,
-    stamps,
-    text_name,
-)
+from transformer.evaluation.records import WORDS
 from transformer.models.one_stack.config import StackConfig
 from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.training.corpus import TREE
@@ -32,9 +19,6 @@ Kind = Literal["translator", "toy", "parser", "continue", "fill", "one_stack"]
 
 #: Kinds whose decoding is chosen on validation text.
 TRANSLATORS: tuple[Kind, ...] = ("translator", "toy")
-
-#: Sentences by kind of model, and the origin and terms of the named corpora.
-_WORDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text("utf-8"))
 
 
 def kind_of(recipe: Recipe) -> Kind:
@@ -51,7 +35,7 @@ def card(
 ) -> str:
     """Write the card of a published model, in Markdown."""
     kind = kind_of(recipe)
-    words, data, sources = _WORDS[kind], recipe.data, _WORDS["sources"]
+    words, data, sources = WORDS[kind], recipe.data, WORDS["sources"]
     corpora = dict.fromkeys(data.corpora)
     if isinstance(config, StackConfig):
         model, layers, departures = config.blocks, str(config.n_layers), ""
@@ -67,7 +51,11 @@ def card(
         departures = f" Unlike the paper's: {', '.join(parts)}." if parts else ""
     pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
-    figures = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
+    figures = [
+        stamp
+        for path, stamp in records.stamps(metrics)
+        if path[0] not in (ALIGNMENT, records.BASELINES)
+    ]
     days, models = (sorted({stamp[key] for stamp in figures}) for key in ("date", "model"))
     origin = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
     origin += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
@@ -91,7 +79,7 @@ def card(
         "",
         " ".join(meanings(metrics)),
         "",
-        *_FIGURES[kind](metrics),
+        *_figures(metrics, kind),
         *measured,
         "",
         *(["## Decoding", "", *_decoding(metrics), ""] if kind in TRANSLATORS else []),
@@ -113,14 +101,15 @@ def card(
 def meanings(metrics: Mapping[str, Any]) -> list[str]:
     """Return one sentence on each kind of figure that a model has."""
     kinds = (
-        "letters" if record.name == "reverse_test" else record.kind for record in records(metrics)
+        "letters" if record.name == "reverse_test" else record.kind
+        for record in records.records(metrics)
     )
-    return [_WORDS["means"][kind] for kind in dict.fromkeys(kinds)]
+    return [WORDS["means"][kind] for kind in dict.fromkeys(kinds)]
 
 
 def _extra(path: str) -> str:
     """Return the line of a training-only corpus; its folder may name a known corpus."""
-    known = _WORDS["sources"].get(path.split("/", 1)[0])
+    known = WORDS["sources"].get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
 
@@ -133,27 +122,21 @@ def _length(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _typed(metrics: Mapping[str, Any]) -> list[str]:
-    if TYPED not in metrics:
+    if records.TYPED not in metrics:
         return []
-    verdicts = from_dict(metrics[TYPED])
+    verdicts, words = from_dict(metrics[records.TYPED]), WORDS["typed"]
     topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
-    right = sum(verdict.right for verdict in verdicts)
+    right, how = sum(v.right for v in verdicts), records.setting_of(metrics[records.TYPED])
     rows = [
-        (
-            verdict.source,
-            verdict.translation,
-            "right" if verdict.right else f"instead of: {verdict.reference}",
-        )
-        for verdict in verdicts
+        (v.source, v.translation, "right" if v.right else f"instead of: {v.reference}")
+        for v in verdicts
     ]
     return [
         "## Typed sentences",
         "",
-        f"**{right} of {len(verdicts)} right** with {setting_of(metrics[TYPED])}: "
-        "sentences as visitors type them, none from the training text, judged as a strict language "
-        f"teacher would (`python -m transformer typed`). By topic: {', '.join(topics)}.",
+        words["head"].format(right=right, n=len(verdicts), setting=how, topics=", ".join(topics)),
         "",
-        _WORDS["typed"]["development"],
+        words["development"],
         *_near(verdicts),
         "",
         "| sentence | translation | verdict |",
@@ -169,12 +152,8 @@ def _near(verdicts: Sequence[Verdict]) -> list[str]:
     others = [verdict for verdict in verdicts if not verdict.near]
     if len(others) == len(verdicts):
         return []
-    right = sum(verdict.right for verdict in others)
-    return [
-        "",
-        f"The training text has {len(verdicts) - len(others)} of them but for one word. Of the "
-        f"other {len(others)}, {right} are right.",
-    ]
+    right, near = sum(verdict.right for verdict in others), len(verdicts) - len(others)
+    return ["", WORDS["typed"]["near"].format(near=near, others=len(others), right=right)]
 
 
 def part_line(trained: Mapping[str, Any]) -> str:
@@ -209,23 +188,9 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
     tuning = metrics.get("decoding_on_val")
     if tuning is None:
         return [f"The default is the paper's: {default}."]
-    why = (
-        "the paper's: on the validation text no other setting is better by half a point beyond "
-        "chance"
-        if default == PAPER_DECODING
-        else "the least departure from the paper's that is better by half a point beyond chance on "
-        "the validation text"
-    )
-    lines = [
-        f"The default is {default}, {why}. The table has cased sacreBLEU on the first "
-        f"{tuning['sentences']:,} validation pairs and the difference to the paper's setting. Its "
-        f"intervals hold with {100 * tuning['confidence']:.0f}% confidence for all settings at "
-        f"once; they come from a paired bootstrap, {tuning['resamples']:,} resamples of the "
-        f"{tuning['sources']:,} different sources, seed {tuning['seed']}.",
-        "",
-        "| decoding | BLEU on val | difference | interval |",
-        "|---|---|---|---|",
-    ]
+    words = WORDS["decoding"]
+    why = words["paper" if default == PAPER_DECODING else "other"]
+    lines = [words["lines"].format(default=default, why=why, **tuning)]
     for trial in tuning["trials"]:
         low, high = trial["interval"]
         how = Decoding(trial["beam_size"], trial["alpha"])
@@ -236,85 +201,29 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{text_name(name)}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings "
-        f"come out exactly reversed, with {setting_of(values)}."
-        for name, values in metrics[TESTS].items()
-    ]
-
-
-def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
-    tests = metrics[TESTS]
-    others = [decoding[TESTS] for decoding in metrics.get(OTHER_DECODINGS, ())]
-    default = default_decoding(metrics)
-    lines = [
-        f"The default decoding is {default}; figures of others are for comparison.",
-        "",
-        "| test set | pairs | decoding | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
-        "all references (sources) |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name in tests:
-        lines += [f"| {' | '.join(_row(name, figures[name]))} |" for figures in (tests, *others)]
-    values = next(iter(tests.values()))
-    return [
-        *lines,
-        "",
-        f"sacreBLEU signature: `{values['signature']}`; chrF's: `{values['chrf_signature']}`. "
-        "`lc_tok_bleu` scores lower-cased Moses tokens, as the Multi30k literature does; it is not "
-        "comparable with the cased figure.",
-    ]
-
-
-def _row(name: str, values: Mapping[str, Any]) -> list[str]:
-    lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
-    return [
-        text_name(name),
-        f"{values['sentences']:,}",
-        setting_of(values),
-        f"{values['bleu']:.1f}",
-        f"{values['chrf']:.1f}",
-        f"{lc_tok:.1f}" if lc_tok is not None else "",
-        f"{once['bleu_all_references']:.1f} ({once['sentences']:,})" if once else "",
-    ]
-
-
-def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
-    return [
-        f"- {text_name(name)}: perplexity {values['perplexity']:.1f}, {100 * values['right']:.1f}% "
-        f"of {values['tokens']:,} tokens right ({setting_of(values)})"
-        for name, values in metrics[PREDICTIONS].items()
-    ]
-
-
-def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
-    scores = metrics[PARSING]
-    rows = [(OWN, scores), *metrics[BASELINES].items()]
-    keys = ("f1", "precision", "recall", "exact", "tags", "repaired")
-    extra_length = metrics[DEFAULT_DECODING]["extra_length"]
-    return [
-        f"GUM dev, {scores['sentences']:.0f} sentences; labelled brackets by EVALB's rules, "
-        f"at most the source length + {extra_length} symbols "
-        "(`python -m transformer parse --gold`). Repaired: output that was "
-        "not the sequence of a tree over all the words.",
-        "",
-        "| parser | setting | F1 | precision | recall | exact | tags | repaired |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-        *(
-            f"| {name} | {setting_of(values)} | "
-            + " | ".join(f"{values[key]:.1f}" for key in keys)
-            + " |"
-            for name, values in rows
-        ),
-    ]
-
-
-_FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {
-    "translator": _translation_figures,
-    "toy": _toy_figures,
-    "parser": _parser_figures,
-    "continue": _prediction_figures,
-    "fill": _prediction_figures,
-    "one_stack": _translation_figures,
-}
+def _figures(metrics: Mapping[str, Any], kind: Kind) -> list[str]:
+    """Return the lines of a model's figures: what stands before them, a row each, and after."""
+    default = metrics.get(DEFAULT_DECODING, {})
+    about = {"default": default_decoding(metrics), "extra_length": default.get("extra_length")}
+    rows: list[tuple[str, Mapping[str, Any]]]
+    if kind == "parser":
+        rows = [(records.OWN, metrics[records.PARSING]), *metrics[records.BASELINES].items()]
+    elif kind in ("continue", "fill"):
+        rows = [*metrics[records.PREDICTIONS].items()]
+    else:
+        measured = metrics, *metrics.get(records.OTHER_DECODINGS, ())
+        tests = [figures[records.TESTS] for figures in measured]
+        rows = [(name, figures[name]) for name in tests[0] for figures in tests]
+    words, lines = WORDS["figures"][WORDS[kind]["figures"]], []
+    for name, values in rows:
+        lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
+        lines.append(words["row"].format_map({
+            **values,
+            "name": records.text_name(name),
+            "setting": records.setting_of(values),
+            "lc_tok": "" if lc_tok is None else f"{lc_tok:.1f}",
+            "once": f"{once['bleu_all_references']:.1f} ({once['sentences']:,})" if once else "",
+        }))  # fmt: skip
+    about |= rows[0][1] if rows else {}
+    ends = [words.get(key, "").format(**about) for key in ("before", "after")]
+    return [*filter(None, [ends[0], *lines, ends[1]])]

@@ -11,15 +11,7 @@ from typing import Any, Self, get_args
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.measures.layer_costs import (
-    LAYER_COSTS,
-    Estimate,
-    LayerKind,
-    Shape,
-    counted,
-    crossing,
-    fit_exponent,
-)
+from transformer.measures import layer_costs
 from transformer.types import Reals, literals
 
 #: The measurement that comes with the project.
@@ -58,7 +50,7 @@ class Cell:
     """One layer at one shape."""
 
     #: kind, n, d: see `Shape`
-    kind: LayerKind
+    kind: layer_costs.LayerKind
     n: int
     d: int
     bytes: int  # peak bytes of tensors in the forward pass, without weights and input
@@ -80,19 +72,19 @@ class Measurement:
     cells: tuple[Cell, ...]  # each kind at each shape
 
     @literals
-    def cell(self, kind: LayerKind, n: int, d: int) -> Cell:
+    def cell(self, kind: layer_costs.LayerKind, n: int, d: int) -> Cell:
         """Return one cell. Raises `KeyError` if there is none."""
         for cell in self.cells:
             if (cell.kind, cell.n, cell.d) == (kind, n, d):
                 return cell
         raise KeyError((kind, n, d))
 
-    def shape(self, n: int, d: int) -> Shape:
+    def shape(self, n: int, d: int) -> layer_costs.Shape:
         """Return a shape with this measurement's kernel and window."""
-        return Shape(n, d, self.kernel, self.window)
+        return layer_costs.Shape(n, d, self.kernel, self.window)
 
     @literals
-    def times(self, kind: LayerKind, d: int) -> tuple[Reals, Reals]:
+    def times(self, kind: layer_costs.LayerKind, d: int) -> tuple[Reals, Reals]:
         """Return the times at width d: lengths [m] and seconds [m, rounds]."""
         timed = [cell for n in self.lengths if (cell := self.cell(kind, n, d)).seconds]
         return np.array([float(cell.n) for cell in timed]), np.array([c.seconds for c in timed])
@@ -134,7 +126,7 @@ class Measurement:
                 cells=cells,
                 **values,
             )
-            for key in product(get_args(LayerKind), read.lengths, read.widths):
+            for key in product(get_args(layer_costs.LayerKind), read.lengths, read.widths):
                 read.cell(*key)
             if {len(cell.seconds) for cell in cells} - {0, read.rounds}:
                 raise ValueError("rounds of different length")
@@ -150,7 +142,7 @@ def shipped() -> Measurement:
 
 
 #: Self-attention, and the recurrent layer that it is compared with.
-COMPARED: tuple[tuple[LayerKind, LayerKind], ...] = (
+COMPARED: tuple[tuple[layer_costs.LayerKind, layer_costs.LayerKind], ...] = (
     ("products", "recurrent"),
     ("attention", "recurrent"),
     ("attention", "lstm"),
@@ -164,11 +156,11 @@ _LARGEST = 4
 class Row:
     """Exponents of one kind of layer; None for fewer than two sizes."""
 
-    kind: LayerKind
+    kind: layer_costs.LayerKind
     lengths: tuple[int, ...]  # fitted lengths n
     widths: tuple[int, ...]  # fitted widths d, at the largest length
-    in_n: Estimate | None  # exponent of time in n, at one width
-    in_d: Estimate | None  # exponent of time in d
+    in_n: layer_costs.Estimate | None  # exponent of time in n, at one width
+    in_d: layer_costs.Estimate | None  # exponent of time in d
     expected: float | None  # exponent of counted multiply-adds in n
     memory: float | None  # exponent of peak bytes in n
 
@@ -176,35 +168,38 @@ class Row:
 def exponents(timings: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
     """Return the exponents of all kinds at width d, over `lengths` or the largest lengths."""
     largest = lengths or timings.lengths[-_LARGEST:]
-    return [_row(timings, kind, d, largest) for kind in LAYER_COSTS]
+    return [_row(timings, kind, d, largest) for kind in layer_costs.LAYER_COSTS]
 
 
-def _row(timings: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
+def _row(timings: Measurement, kind: layer_costs.LayerKind, d: int, lengths: Sequence[int]) -> Row:
     n, seconds = timings.times(kind, d)
     chosen = np.isin(n, lengths)
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
     cells = [timings.cell(kind, timings.lengths[-1], d) for d in timings.widths]
     timed = [cell for cell in cells if cell.seconds]
     widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
-    in_d = fit_exponent(widths, across) if len(widths) > 1 else None
+    in_d = layer_costs.fit_exponent(widths, across) if len(widths) > 1 else None
     sizes = tuple(map(int, n)), tuple(cell.d for cell in timed)
     if len(n) < 2:
         return Row(kind, *sizes, None, in_d, None, None)
-    counts = [float(counted(kind, timings.shape(int(length), d))) for length in n]
+    counts = [float(layer_costs.counted(kind, timings.shape(int(length), d))) for length in n]
     held = [float(timings.cell(kind, int(length), d).bytes) for length in n]
     expected, memory = (
-        fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
+        layer_costs.fit_exponent(n, np.array(values)[:, None], draws=1).value
+        for values in (counts, held)
     )
-    return Row(kind, *sizes, fit_exponent(n, seconds), in_d, expected, memory)
+    return Row(kind, *sizes, layer_costs.fit_exponent(n, seconds), in_d, expected, memory)
 
 
 @literals
-def crossings(timings: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+def crossings(
+    timings: Measurement, first: layer_costs.LayerKind, second: layer_costs.LayerKind
+) -> dict[int, layer_costs.Estimate]:
     """Return the length at which `first` becomes slower than `second`, by width d."""
     by_width = {}
     for d in timings.widths:
         (n, a), (m, b) = timings.times(first, d), timings.times(second, d)
         both = np.intersect1d(n, m)
         if len(both) > 1:
-            by_width[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
+            by_width[d] = layer_costs.crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
     return by_width

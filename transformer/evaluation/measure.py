@@ -24,17 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.checkpoint.folder import (
-    CARD,
-    COVERED,
-    KINDS,
-    METRICS,
-    TRAINING_TEXT,
-    Checkpoint,
-    TrainingText,
-    kind_of,
-    load_checkpoint,
-)
+from transformer.checkpoint import folder as checkpoints
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ConfigError, parse_json
 from transformer.evaluation.card import card
@@ -60,26 +50,12 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
+from transformer.training import data as corpora
+from transformer.training import typed
 from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
-from transformer.training.data import (
-    MULTI30K_TESTS,
-    Corpus,
-    Pair,
-    corpus_folder,
-    find_file,
-    read_lines,
-)
 from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of, text_of
-from transformer.training.typed import (
-    has_languages,
-    judge,
-    near_sources,
-    to_dict,
-    typed_sentences,
-    typed_text,
-)
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.
@@ -143,17 +119,17 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
     text = card(checkpoint.absolute().name, loaded.model.config, recipe, metrics)
     with replaced_folder(checkpoint) as new:  # both or neither
         figures = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(new / METRICS, figures.encode())
-        write_atomic(new / CARD, text.encode())
+        write_atomic(new / checkpoints.METRICS, figures.encode())
+        write_atomic(new / checkpoints.CARD, text.encode())
     return checkpoint
 
 
-def load_any(folder: Path, recipe: Recipe) -> Checkpoint | StackCheckpoint:
+def load_any(folder: Path, recipe: Recipe) -> checkpoints.Checkpoint | StackCheckpoint:
     """Read the checkpoint that a recipe trained. Raises `CheckpointError`."""
-    return load_checkpoint(folder) if recipe.stack is None else load_stack(folder)
+    return checkpoints.load_checkpoint(folder) if recipe.stack is None else load_stack(folder)
 
 
-def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
+def held_out_text(recipe: Recipe, data: Path) -> corpora.Corpus | None:
     """Return validation and test text, or None for a parser. Raises `DataError`."""
     if model_kind(recipe) == "parser":
         return None
@@ -161,8 +137,8 @@ def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
 
 
 def measured(
-    loaded: Checkpoint | StackCheckpoint, recipe: Recipe, held_out: Corpus | None,
-    metrics: Mapping[str, Any], how: Measuring,
+    loaded: checkpoints.Checkpoint | StackCheckpoint, recipe: Recipe,
+    held_out: corpora.Corpus | None, metrics: Mapping[str, Any], how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
 
@@ -170,17 +146,17 @@ def measured(
 
     Raises: `DataError` if text is missing.
     """
+    if held_out is None and isinstance(loaded.model, OneStack):
+        return dict(metrics)
     match model_kind(recipe):
         case "parser":
-            assert isinstance(loaded, Checkpoint)
+            assert isinstance(loaded, checkpoints.Checkpoint)
             return {**metrics, **parser_scores(loaded, how)}
         case "continue" | "fill":
-            assert isinstance(loaded.model, OneStack)
-            if held_out is None:
-                return dict(metrics)
+            assert isinstance(loaded.model, OneStack) and held_out is not None
             texts = {"val": held_out.val, **held_out.tests}
-            if has_languages(recipe.data.src, recipe.data.tgt):
-                sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
+            if typed.has_languages(recipe.data.src, recipe.data.tgt):
+                sentences = typed.typed_sentences(recipe.data.src, recipe.data.tgt)
                 texts["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
             setting = task_of(recipe, loaded.tokenizer).setting
             scores = {}
@@ -192,24 +168,22 @@ def measured(
                     scores[name] = stamped(values, how.weights, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
-            assert isinstance(loaded.model, OneStack)
-            if held_out is None:
-                return dict(metrics)
+            assert isinstance(loaded.model, OneStack) and held_out is not None
             model = StackModel(loaded.model, loaded.tokenizer, device=how.device)
             tests = _tests(model, recipe, held_out, PAPER_DECODING, how)
             return {**metrics, DEFAULT_DECODING: PAPER_DECODING.to_dict(), TESTS: tests}
         case _:
-            assert isinstance(loaded, Checkpoint)
+            assert isinstance(loaded, checkpoints.Checkpoint)
             translator = Translator.from_checkpoint(loaded, how.device)
             if held_out is not None:
                 metrics = _decoded(translator, recipe, held_out, metrics, how)
             return _with_texts(translator, recipe, metrics, how)
 
 
-def parser_scores(loaded: Checkpoint, how: Measuring) -> dict[str, Any]:
+def parser_scores(loaded: checkpoints.Checkpoint, how: Measuring) -> dict[str, Any]:
     """Score a parser on GUM dev with the paper's decoding; compare others with the app's."""
-    gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
-    trees = read_lines(find_file(gold))
+    gold, report = corpora.corpus_folder(GUM, how.data) / DEV, how.report("parsers")
+    trees = corpora.read_lines(corpora.find_file(gold))
 
     def scored(
         parser: Translator,
@@ -235,7 +209,7 @@ def parser_scores(loaded: Checkpoint, how: Measuring) -> dict[str, Any]:
 
 
 def predictions(
-    model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[Pair]
+    model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[corpora.Pair]
 ) -> dict[str, float]:
     """Score what a model predicts in some texts: of every next token, or of hidden ones.
 
@@ -253,7 +227,7 @@ def predictions(
 
 
 def _decoded(
-    translator: Translator, recipe: Recipe, held_out: Corpus, metrics: Mapping[str, Any],
+    translator: Translator, recipe: Recipe, held_out: corpora.Corpus, metrics: Mapping[str, Any],
     how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with the default decoding of a translator and its scores."""
@@ -295,24 +269,28 @@ def _with_texts(
     Raises: `DataError` if text is missing.
     """
     records: dict[str, Any] = {}
-    kind = kind_of(recipe.data.corpora)
+    kind = checkpoints.kind_of(recipe.data.corpora)
     if kind:
         corpus = load_corpus(replace(recipe.data, train_only=None), how.data)
         sources = list(dict.fromkeys(src for src, _ in corpus.train))
         lengths = [len(ids) for ids in translator.tokenizer.encode_many(sources)]
-        longest = int(np.quantile(lengths, COVERED, method="inverted_cdf"))
-        setting = f"the longest of {COVERED:.0%} of the different sources"
-        about = asdict(TrainingText(kind, longest))
-        records[TRAINING_TEXT] = stamped(about, how.weights, setting, "training text", sources)
-        if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
-            sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-            near = near_sources((sentence.source for sentence in sentences), sources)
+        longest = int(np.quantile(lengths, checkpoints.COVERED, method="inverted_cdf"))
+        setting = f"the longest of {checkpoints.COVERED:.0%} of the different sources"
+        about = asdict(checkpoints.TrainingText(kind, longest))
+        records[checkpoints.TRAINING_TEXT] = stamped(
+            about, how.weights, setting, "training text", sources
+        )
+        if kind == checkpoints.KINDS["tatoeba"] and typed.has_languages(
+            recipe.data.src, recipe.data.tgt
+        ):
+            sentences = typed.typed_sentences(recipe.data.src, recipe.data.tgt)
+            near = typed.near_sources((sentence.source for sentence in sentences), sources)
             decoding = default_decoding(metrics)
-            verdicts = judge(translator, sentences, decoding)
-            judged = to_dict(
+            verdicts = typed.judge(translator, sentences, decoding)
+            judged = typed.to_dict(
                 [replace(verdict, near=verdict.source in near) for verdict in verdicts]
             )
-            records[TYPED] = stamped(judged, how.weights, decoding, *typed_text(sentences))
+            records[TYPED] = stamped(judged, how.weights, decoding, *typed.typed_text(sentences))
     return {**metrics, **records}
 
 
@@ -322,19 +300,21 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
     Raises: `ConfigError`.
     """
     try:
-        metrics = parse_json((folder / METRICS).read_text(encoding="utf-8"))
+        metrics = parse_json((folder / checkpoints.METRICS).read_text(encoding="utf-8"))
         return Recipe.from_record(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{folder}: {METRICS} does not record the training ({error})") from None
+        raise ConfigError(
+            f"{folder}: {checkpoints.METRICS} does not record the training ({error})"
+        ) from None
 
 
 def _tests(
-    translator: Translator | StackModel, recipe: Recipe, held_out: Corpus, decoding: Decoding,
-    how: Measuring,
+    translator: Translator | StackModel, recipe: Recipe, held_out: corpora.Corpus,
+    decoding: Decoding, how: Measuring,
 ) -> dict[str, Any]:  # fmt: skip
     figures, report = {}, how.report("test sets")
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
-        language = recipe.data.tgt if name in MULTI30K_TESTS else None
+        language = recipe.data.tgt if name in corpora.MULTI30K_TESTS else None
         values = measure_test(translator, pairs, decoding, language)
         figures[name] = stamped(values, how.weights, decoding, name, pairs)
         report(count, len(held_out.tests))

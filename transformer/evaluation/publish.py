@@ -12,27 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.checkpoint.folder import (
-    POSITION_TABLES,
-    STORED_DTYPES,
-    TWO_STACKS,
-    Checkpoint,
-    ModelClass,
-    load_checkpoint,
-)
+from transformer.checkpoint import folder
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
-from transformer.evaluation.measure import (
-    VAL_PAIRS,
-    Measuring,
-    held_out_text,
-    load_any,
-    measured,
-    read_metrics,
-)
 from transformer.evaluation.scores import hypotheses_of, score
 from transformer.models.one_stack.files import ONE_STACK
 from transformer.search.decoding import PAPER_DECODING, Decoding
@@ -63,7 +49,7 @@ class Choice:
 
 
 def publish(
-    run: Path, out: Path, how: Measuring, *, dtype: str = "float16", made_by: str = "",
+    run: Path, out: Path, how: measure.Measuring, *, dtype: str = "float16", made_by: str = "",
     notes: Sequence[str] = (), mix: Path | None = None, share: float | None = None,
 ) -> Path:  # fmt: skip
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
@@ -78,22 +64,22 @@ def publish(
     Raises: `ConfigError` if `run` has no recipe, or `dtype`, `mix` or `share` is wrong,
         `CheckpointError` if there are no weights or `mix` has other shapes or pieces.
     """
-    if dtype not in STORED_DTYPES:
-        raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
+    if dtype not in folder.STORED_DTYPES:
+        raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(folder.STORED_DTYPES)}")
     if share is not None and (mix is None or not 0 <= share <= 1):
         raise ConfigError(f"share {share} is not a number from 0 to 1 with a checkpoint to mix in")
-    recipe, trained = read_metrics(run)
+    recipe, trained = measure.read_metrics(run)
     translates = kind_of(recipe) in TRANSLATORS
     if mix is not None and not translates:
         raise ConfigError("--mix and --share are for translators with an encoder and a decoder")
-    held_out = held_out_text(recipe, how.data)
-    loaded = load_any(run, recipe)
+    held_out = measure.held_out_text(recipe, how.data)
+    loaded = measure.load_any(run, recipe)
     chosen: dict[str, Any] = {}
     tried: list[Choice] = []
     weights: Mapping[str, Tensor] = loaded.model.state_dict()
     if translates:
-        assert isinstance(loaded, Checkpoint) and held_out is not None
-        val = held_out.val[:VAL_PAIRS]
+        assert isinstance(loaded, folder.Checkpoint) and held_out is not None
+        val = held_out.val[: measure.VAL_PAIRS]
         if not val or not all(held_out.tests.values()):
             raise ConfigError(f"{how.data}: too little text to hold out for validation and testing")
         weights, best, tried = _choose(run, loaded, val, how.device, mix, share)
@@ -107,7 +93,7 @@ def publish(
     # Measured as stored: weights rounded to the stored precision, except position tables.
     stored = getattr(torch, dtype)
     loaded.model.load_state_dict(
-        {n: t if n in POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
+        {n: t if n in folder.POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
     )
     metrics = {
         **trained,
@@ -117,9 +103,13 @@ def publish(
         "command": made_by,
         "notes": list(notes),
     }
-    files: ModelClass[Any, Any, Any] = TWO_STACKS if recipe.stack is None else ONE_STACK
+    files: folder.ModelClass[Any, Any, Any] = (
+        folder.TWO_STACKS if recipe.stack is None else ONE_STACK
+    )
     content = files.weights_file(loaded.model.config, loaded.model.state_dict(), dtype)
-    metrics = measured(loaded, recipe, held_out, metrics, replace(how, weights=digest(content)))
+    metrics = measure.measured(
+        loaded, recipe, held_out, metrics, replace(how, weights=digest(content))
+    )
     if tried:
         tried += [
             replace(best, **{name: trial[name] for name in ("beam_size", "alpha", "val_bleu")})
@@ -137,7 +127,7 @@ def publish(
 
 
 def _choose(
-    run: Path, checkpoint: Checkpoint, val: Sequence[Pair], device: str, mix: Path | None,
+    run: Path, checkpoint: folder.Checkpoint, val: Sequence[Pair], device: str, mix: Path | None,
     share: float | None,
 ) -> tuple[dict[str, Tensor], Choice, list[Choice]]:  # fmt: skip
     """Return the weights that score best on val, how they were made, and all that was tried."""
@@ -167,7 +157,7 @@ def _choose(
     count = best.averaged_epochs
     weights = average_weights(files[-count:])
     if mix is not None:
-        mixed = load_checkpoint(mix)
+        mixed = folder.load_checkpoint(mix)
         if mixed.config != checkpoint.config:
             raise CheckpointError(f"{mix}: a model of another shape cannot be mixed in")
         if mixed.tokenizer.files() != checkpoint.tokenizer.files():
@@ -194,7 +184,7 @@ def earlier_parts(init: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     while init:
         try:
-            recipe, metrics = read_metrics(Path(init))
+            recipe, metrics = measure.read_metrics(Path(init))
         except ConfigError:
             break
         if metrics["training"] in parts:  # a published folder that its own later stage replaced

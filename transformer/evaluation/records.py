@@ -10,9 +10,11 @@ A record is a mapping of figures with a stamp under "measured":
     date      day of the measurement, UTC
 """
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from transformer.checkpoint.weights import digest
@@ -32,24 +34,9 @@ PARSING, BASELINES, OWN = "parsing", "parsing_baselines", "this model"
 #: Keys of the figures of models that continue or fill in, by text, and of typed sentences.
 PREDICTIONS, TYPED = "predictions", "typed"
 
-#: Measures in words, by key.
-WORDS = {
-    "bleu": "{:.1f} sacreBLEU", "lc_tok_bleu": "{:.1f} lc_tok_bleu", "chrf": "{:.1f} chrF",
-    "exact_match": "{:.2%} exactly right", "perplexity": "perplexity {:.1f}",
-    "right": "{:.1%} right", "f1": "labelled F1 {:.1f}",
-}  # fmt: skip
-
-#: Texts by their names in records, as people call them; other names stand for themselves.
-TEXTS = {
-    "val": "validation text",
-    "test_2016_flickr": "Multi30k 2016, photo captions",
-    "test_2017_flickr": "Multi30k 2017, photo captions",
-    "test_2017_mscoco": "COCO 2017, ambiguous captions",
-    "tatoeba_test": "Tatoeba, everyday sentences",
-    "typed_sentences": "sentences typed by visitors",
-    "reverse_test": "strings of letters",
-    "GUM dev": "GUM, English trees",
-}
+#: Words of model cards and tables by their use; "measures" and "texts" name figures and texts.
+WORDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text("utf-8"))
+TEXTS: Mapping[str, str] = WORDS["texts"]
 
 
 @dataclass(frozen=True)
@@ -67,10 +54,10 @@ class Record:
         return text_name(self.name)
 
     def words(self, *keys: str) -> list[str]:
-        """Return the figures under these keys of `WORDS` in words, without NaN and huge ones."""
+        """Return the figures under these keys in words, without NaN and huge ones."""
         values = ((key, self.figures.get(key)) for key in keys)
         return [
-            WORDS[key].format(value)
+            WORDS["measures"][key].format(value)
             for key, value in values
             if isinstance(value, int | float) and value is not True and -1e9 < value < 1e9
         ]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
+from transformer import positions
 from transformer.attention import MultiHeadAttention
 from transformer.execution.packed import PackedDecoder, PackedEncoder
 from transformer.execution.steps import PackedSteps
@@ -19,13 +20,6 @@ from transformer.hooks import Chain, Hook, Hooks, Site, begun, sites
 from transformer.kernels import Dropout
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
-from transformer.positions import (
-    LearnedPositions,
-    NoPositions,
-    ShiftedPositions,
-    SinusoidalPositions,
-    StoredPositions,
-)
 from transformer.steps import KVCache, StepFunction, StepOutput
 
 #: Called as each layer begins; may raise to stop.
@@ -167,8 +161,9 @@ class EachLayer(Hooks):
 #: Modules that the packed execution supports; subclasses may compute something else.
 PACKABLE = frozenset({
     Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, Residual, Dropout,
-    LearnedPositions, NoPositions, ShiftedPositions, SinusoidalPositions, StoredPositions,
-    nn.Linear, nn.Embedding, nn.LayerNorm, nn.Identity, nn.ModuleList,
+    positions.LearnedPositions, positions.NoPositions, positions.ShiftedPositions,
+    positions.SinusoidalPositions, positions.StoredPositions, nn.Linear, nn.Embedding,
+    nn.LayerNorm, nn.Identity, nn.ModuleList,
 })  # fmt: skip
 
 

@@ -1,16 +1,17 @@
-"""Reads untrusted .npz files.
+"""Writes .npz files and reads untrusted ones.
 
 An .npz is a zip archive of arrays, and both formats can lie about sizes, types and names. The
 archive's directory is checked first, then each array's header; memory is allocated only if they
 agree and respect the limits. Nothing is unpickled or written to disk.
 """
 
+import io
 import math
 import os
 import struct
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +40,13 @@ _STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 Arrays = dict[str, NDArray[Any]]
 #: Shape and type of an array.
 Header = tuple[tuple[int, ...], np.dtype[Any]]
+
+
+def packed(arrays: Mapping[str, Any]) -> bytes:
+    """Return arrays as a compressed .npz file."""
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
 
 
 def read_npz(path: Path, names: Collection[str]) -> Arrays:

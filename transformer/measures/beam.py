@@ -15,14 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from transformer.errors import InputError
-from transformer.search.records import (
-    Compact,
-    Fate,
-    PathAttention,
-    SearchRecord,
-    SearchStep,
-    path_attention,
-)
+from transformer.search import records
 from transformer.search.rules import PAPER, BeamRule
 from transformer.trace.records import Trace
 
@@ -54,7 +47,7 @@ class Node:
     log_prob: float  # log-probability of the token after its prefix
     total: float  # log-probability of the prefix including the token
     score: float  # total / length penalty
-    fate: Fate  # from the search record
+    fate: records.Fate  # from the search record
     outcome: Outcome
 
     @property
@@ -178,14 +171,14 @@ def beam_tree(trace: Trace) -> Tree:
         ]  # fmt: skip
     leaves = tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
     return Tree(
-        Compact(Node, nodes), tuple(steps), leaves, record.beam_size,
+        records.Compact(Node, nodes), tuple(steps), leaves, record.beam_size,
         record.alpha, record.max_length, record.n_forced, record.sampling is not None, rule,
         trace.tgt_tokens[0],
     )  # fmt: skip
 
 
 def _considered(
-    step: SearchStep, t: int, last: dict[int, int], record: SearchRecord
+    step: records.SearchStep, t: int, last: dict[int, int], record: records.SearchRecord
 ) -> Iterator[Node]:
     """Yield candidates at a step as nodes without an index, best first."""
     for rank, option in enumerate(step.candidates):
@@ -221,12 +214,12 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
     return [replace(node, rank=rank) for rank, node in enumerate(ranked)]
 
 
-def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:
+def attention_along(record: records.SearchRecord, tree: Tree, index: int) -> records.PathAttention:
     """Return the attention that predicted each token on a node's path."""
     path = tree.prefix(index)
     if not path:
         raise ValueError(f"node {index} is not in the tree; expected 0 or more")
-    return path_attention(record.steps, [node.row for node in path])
+    return records.path_attention(record.steps, [node.row for node in path])
 
 
 @dataclass(frozen=True)

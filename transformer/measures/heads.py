@@ -1,4 +1,4 @@
-"""Head combination, largest weights, weight on chosen tokens, and patterns.
+"""Head combination, largest weights, weight on chosen tokens, classes of keys, and patterns.
 
 Maps are [L, H, n, m]: rows are queries and sum to 1, columns are keys. Attention does not show how
 the model uses values.
@@ -8,6 +8,7 @@ A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows
 """
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.registered import register_measure
+from transformer.text.marks import LANGUAGE, SPECIAL, unmarked
 from transformer.types import Bools, Floats, literals
 
 #: Head reduction; rows of "max" may sum to more than 1.
@@ -214,3 +216,36 @@ def rank_correlation(one: Floats, other: Floats) -> float:
 
 register_measure("mutual information", mutual_information)
 register_measure("largest weight", largest_weights)
+
+
+#: In the order of a bar: a tag names a language or task.
+KeyClass = Literal["word", "punctuation", "</s>", "<s>", "tag"]
+KEY_CLASSES: tuple[KeyClass, ...] = get_args(KeyClass)
+
+
+def key_classes(tokens: Sequence[str], special: Sequence[int] = ()) -> tuple[KeyClass, ...]:
+    """Return each token's class.
+
+    Args: special: positions of special tokens; a first one counts as `<s>`, others as `</s>`.
+    """
+
+    def named(at: int, text: str) -> KeyClass:
+        if SPECIAL.fullmatch(text) and (LANGUAGE.fullmatch(text) or text[:2] in (">>", "__", "<2")):
+            return "tag"
+        if at in special:
+            return "<s>" if at == 0 and text != "</s>" else "</s>"
+        letters = [letter for letter in text if not letter.isspace()]
+        marks = letters and all(unicodedata.category(letter)[0] in "PS" for letter in letters)
+        return "punctuation" if marks else "word"
+
+    return tuple(named(at, text) for at, text in enumerate(unmarked(tokens)))
+
+
+def mass_by_class(maps: Floats, classes: Sequence[KeyClass]) -> dict[KeyClass, float]:
+    """Return the share of maps [..., n, m] on each class of key that the text has."""
+    total = float(maps.sum(dtype=np.float64)) or 1.0
+    columns = maps.reshape(-1, maps.shape[-1]).sum(0, dtype=np.float64) / total
+    return {
+        name: float(sum(columns[at] for at, own in enumerate(classes) if own == name))
+        for name in KEY_CLASSES if name in classes
+    }  # fmt: skip

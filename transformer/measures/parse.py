@@ -1,7 +1,5 @@
 """Parse trees read from traces, with the decoder row that wrote each bracket."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,7 +37,7 @@ class Parse:
 
 
 def parsed(
-    ids: Sequence[int], words: Sequence[str], spelling: Tokenizer, *, complete: bool
+    ids: Sequence[int], words: Sequence[str], spelling: "Tokenizer", *, complete: bool
 ) -> Parse:
     """Return the parse spelled by token ids, without `</s>`."""
     items = tuple(item for item, _ in _items(ids, spelling))
@@ -48,7 +46,7 @@ def parsed(
     return Parse(replace(rebuilt, tree=tree), items, complete)
 
 
-def _spelled(word: str, spelling: Tokenizer) -> list[str]:
+def _spelled(word: str, spelling: "Tokenizer") -> list[str]:
     """Return the items in a copied word: one, unless normalisation splits it."""
     return [item for item, _ in _items(spelling.encode(word), spelling)] or [word]
 
@@ -82,7 +80,7 @@ class Reading:
     word_of: tuple[int, ...]  # word of each source token; -1 for `</s>`
 
 
-def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Reading:
+def read_parse(trace: Trace, words: Sequence[str], spelling: "Tokenizer") -> Reading:
     """Read the parse of `source_text(words)` from a trace; `spelling` is the tokenizer."""
     ids = trace.predicted_ids[: trace.n_words]
     parse = parsed(ids, words, spelling, complete=trace.complete)
@@ -163,7 +161,7 @@ def bracket_weights(reading: Reading, weights: Floats) -> Floats:
     return by_word
 
 
-def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
+def _items(ids: Sequence[int], spelling: "Tokenizer") -> list[tuple[str, int]]:
     """Join pieces into symbols and words, each with the position of its first piece."""
     items: list[tuple[str, int]] = []
     for place, index in enumerate(ids):

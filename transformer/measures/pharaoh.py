@@ -11,8 +11,8 @@ from transformer.search.reader import MAX_CHARACTERS
 #: `3-4` is a sure link; `3p4` and `3?4` are possible ones.
 _LINK = re.compile(r"([0-9]{1,6})([-p?])([0-9]{1,6})")
 
-#: Limits of a visitor's file: sentence pairs, and characters in all.
-MOST_PAIRS, MOST_CHARACTERS = 500, 400_000
+#: Limits of a visitor's text: sentence pairs, and characters in all.
+MOST_PAIRS, MOST_CHARACTERS = 500, 20_000
 
 
 class Linked(NamedTuple):

@@ -11,8 +11,6 @@ A finished hypothesis Y scores log P(Y) / ((5 + |Y|) / 6)^alpha, where |Y| count
 the paper takes the penalty from Wu et al. 2016, which does not say what |Y| counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +35,7 @@ Name = Callable[[int, int, int], str]
 class Partial:
     """The last token of a partial translation, and the node that it continues."""
 
-    parent: Partial | None
+    parent: "Partial | None"
     token: int
     log_prob: float
     total: float
@@ -49,7 +47,7 @@ class Partial:
         """Return log P / lp, which ranks hypotheses."""
         return self.total / penalty(self.length)
 
-    def path(self) -> list[Partial]:
+    def path(self) -> "list[Partial]":
         """Return the nodes from the first generated token to this one."""
         nodes = []
         node: Partial | None = self

@@ -1,7 +1,5 @@
 """Read and check a translator's arguments: sources, targets, prefixes and length limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -54,7 +52,7 @@ class Reader:
         check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
-    def source(self, sentence: str | Ids) -> Source:
+    def source(self, sentence: str | Ids) -> "Source":
         """Return the encoder's input.
 
         Args: sentence: text, or token ids of any segmentation (with or without `</s>`).
@@ -76,7 +74,7 @@ class Reader:
         unknown = tokenized.unknown
         return Source(text, (*tokenized.ids, eos), pieces, unknown, unknown_text(tokenized))
 
-    def sources(self, sentences: Iterable[str | Ids], *, blank: bool = True) -> list[Source]:
+    def sources(self, sentences: Iterable[str | Ids], *, blank: bool = True) -> "list[Source]":
         """Read sentences with `source`; errors name the sentence, counted from 1.
 
         Args: blank: whether blank sentences are allowed.
@@ -90,14 +88,14 @@ class Reader:
 
         return _each("sentence", sentences, read)
 
-    def targets(self, targets: Iterable[str | Ids], n_sources: int) -> list[Target]:
+    def targets(self, targets: Iterable[str | Ids], n_sources: int) -> "list[Target]":
         """Read a translation of each source with `target`; errors name the target."""
         read = _each("target", targets, self.target)
         if len(read) != n_sources:
             raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
         return read
 
-    def target(self, target: str | Ids) -> Target:
+    def target(self, target: str | Ids) -> "Target":
         """Return the tokens that the decoder predicts, ending in `</s>`."""
         eos, spell = self.config.eos_id, self.tokenizer.target
         if isinstance(target, str):
@@ -112,7 +110,7 @@ class Reader:
             )
         return Target(tuple(ids), spell.shown(ids))
 
-    def prefix(self, prefix: Prefix) -> Target:
+    def prefix(self, prefix: Prefix) -> "Target":
         """Return the first tokens of all translations."""
         spell = self.tokenizer.target
         if isinstance(prefix, str):

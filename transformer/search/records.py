@@ -4,8 +4,6 @@ Shape letters: S source tokens, H heads, K alternatives per step, Ld decoder lay
 Log-probabilities are in nats. Indices are 0-based; screens show them 1-based.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -34,8 +32,8 @@ class Translation:
 
     @classmethod
     def of(
-        cls, best: Hypothesis, decode: Callable[[Sequence[int]], str], unknown: tuple[str, ...]
-    ) -> Translation:
+        cls, best: "Hypothesis", decode: Callable[[Sequence[int]], str], unknown: tuple[str, ...]
+    ) -> "Translation":
         """Return the translation that a hypothesis spells."""
         n_words = len(best.ids) - (best.complete or best.forced_end)
         ids, tokens = best.ids[:n_words], best.tokens[:n_words]
@@ -118,8 +116,8 @@ class SearchRecord:
     steps: tuple[SearchStep, ...]  # one per step
     hypotheses: tuple[Hypothesis, ...]  # best first; the first is the translation
     n_forced: int = 0  # number of steps forced by a prefix
-    sampling: Sampling | None = None  # None for beam search
-    rule: BeamRule | None = None  # None for `transformer.search.rules.PAPER`
+    sampling: "Sampling | None" = None  # None for beam search
+    rule: "BeamRule | None" = None  # None for `transformer.search.rules.PAPER`
 
 
 T = TypeVar("T")

@@ -35,10 +35,6 @@ class BeamRule:
         """
         return float((length if self.plain_length else (5 + length) / 6) ** alpha)
 
-    def n_ranked(self, beam_size: int) -> int:
-        """Return the number of continuations to rank per sentence; a beam of one is greedy."""
-        return 2 * beam_size if self.refill and beam_size > 1 else beam_size
-
 
 PAPER = BeamRule()
 
@@ -79,8 +75,8 @@ class SearchSettings:
 
     @property
     def n_ranked(self) -> int:
-        """Number of continuations to rank per sentence."""
-        return self.rule.n_ranked(self.beam_size)
+        """Number of continuations to rank per sentence; a beam of one is greedy."""
+        return self.beam_size * (2 if self.rule.refill and self.beam_size > 1 else 1)
 
     @cached_property
     def _last_ids(self) -> dict[int, dict[tuple[int, ...], list[int]]]:

@@ -7,6 +7,7 @@ Files are read line by line, so memory is bounded by the longest sentence. Inval
 import gzip
 import hashlib
 import re
+import tomllib
 import zlib
 from bisect import bisect_right
 from collections import Counter
@@ -28,12 +29,9 @@ SUFFIXES = (".conllu", ".conllu.gz")
 MAX_LINE, MAX_WORDS = 1 << 16, 1_000
 #: Default corpus, written by `python -m transformer data gum --out data`.
 DEFAULT = Path("data/gum")
-#: Licence of GUM's texts by genre, the second part of a document name.
-_TERMS = {
-    "academic": "CC-BY 4.0", "bio": "Wikipedia, CC-BY-SA 3.0", "court": "CC-BY 4.0",
-    "interview": "Wikinews, CC-BY 2.5", "news": "Wikinews, CC-BY 2.5",
-    "voyage": "Wikivoyage, CC-BY-SA 3.0",
-}  # fmt: skip
+#: Names of what a study reads and finds, see names.toml.
+NAMES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
+
 _GUM = (
     "GUM corpus, gucorpling.org/gum (Zeldes 2017), whose pages name each document's authors: "
     "annotations CC-BY 4.0; texts"
@@ -133,7 +131,7 @@ def survey(path: Path, n: int | None = None) -> Corpus:
     source = ""
     if all(name.startswith("GUM_") for name in documents):
         genres = dict.fromkeys(name.split("_")[1] for name in documents)
-        terms = (f"{genre} ({_TERMS.get(genre, 'see its page')})" for genre in genres)
+        terms = (f"{genre} ({NAMES['terms'].get(genre, 'see its page')})" for genre in genres)
         source = f"{_GUM} {', '.join(terms)}"
     return Corpus(path, total, digest.hexdigest(), n_sentences, counts.total(), documents,
                   relations, n_pronouns, counts, source)  # fmt: skip

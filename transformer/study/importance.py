@@ -39,13 +39,14 @@ from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
+from transformer.study.corpus import DEFAULT, NAMES, survey
 from transformer.study.links import with_links
 from transformer.study.reading import control_of, targets_of
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
-from transformer.training.linked import has_links, linked_sentences
+from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
@@ -70,15 +71,6 @@ MOST_SENTENCES = 200
 FOR_ORDER = 25
 
 _REFERENCES = "the first accepted translation of each sentence"
-#: Notes stored with each measure.
-NOTES: dict[Measure, str] = {
-    "gradient": "|dL/dgate|, mean over sentences",
-    "removal": "log-probability lost without the head alone, nats per token",
-    "bleu": "BLEU lost without the head alone, greedy translations, as sacreBLEU computes it",
-    "order": f"place in greedy pruning by log-probability, on up to {FOR_ORDER} evenly spaced "
-    "sentences; each round measures only the least harmful heads again",
-    "sharpness": "largest weight of a query, mean over queries",
-}
 
 
 def importance(
@@ -151,9 +143,9 @@ def whole_study(
 
     A translator of English, German or French also has the roles of `transformer.study.links`.
 
-    Importance is measured on the typed sentences in English, German and French, and on stored
-    sentences in other languages. Measures already stored are not computed again. Training snapshots
-    and models without gates have none.
+    Importance is measured on the typed sentences in English, German and French, and in other
+    languages on sentences of the corpus. Measures already stored are not computed again. Training
+    snapshots and models without gates have none.
 
     Args: options: arguments of `transformer.study.run.study`.
     """
@@ -170,15 +162,15 @@ def whole_study(
     if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
         return folder
     codes = _codes(inspect_entry(ref).metrics)
-    if isinstance(tracer, Translator) and has_links(*codes) and not result.role("translates"):
+    if isinstance(tracer, Translator) and has_languages(*codes) and not result.role("translates"):
         control, _ = control_of(ref, tracer)
         assert isinstance(control, Translator)
         result = with_links(result, tracer, control, linked_sentences(*codes), report)
         result.save(folder)
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
-        step = max(1, len(result.sentences) // MOST_SENTENCES)
-        sentences = [sentence.text for sentence in result.sentences[::step]][:MOST_SENTENCES]
+        n = min(options.get("sentences") or MOST_SENTENCES, MOST_SENTENCES)
+        sentences = [sentence.text for sentence in survey(corpus or DEFAULT, n)]
     about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
     if translates == "translate":
         about["translations"] = _REFERENCES if references else "the model's own, decoded greedily"
@@ -187,7 +179,7 @@ def whole_study(
         tracer, sentences, references, names=names, report=report
     ):
         notes = result.notes.get("importance", {})
-        about |= {measure: NOTES[measure]}
+        about |= {measure: NAMES["notes"][measure].format(most=FOR_ORDER)}
         about["reliability"] = {**notes.get("reliability", {}), measure: round(reliability, 3)}
         result = replace(
             result, importance={**result.importance, measure: grids},

@@ -4,48 +4,14 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from transformer.study.corpus import NAMES
 from transformer.study.records import Finding, Study
 from transformer.study.roles import MIN_PAIRS
 from transformer.study.statistics import agreement
-from transformer.types import AttentionKind
 
 #: Maximum roles listed without a head, and maximum corpus words per trial for them.
 _MOST, _RARE = 12, 100
-_KINDS: dict[AttentionKind, str] = {
-    "encoder_self": "encoder", "decoder_self": "decoder", "cross": "cross-attention",
-}  # fmt: skip
-_MEASURES = {
-    "gradient": "slope of the loss", "removal": "single removal", "bleu": "BLEU lost",
-    "order": "order of pruning", "sharpness": "sharpness",
-}  # fmt: skip
-_CONTROLS = {"offset": "distance", "word": "same word", "blind": "any query", "random": "random"}
-_HEADER = """# What the heads do
-
-<!-- Written by `python -m transformer study checkpoints/NAME ... --page docs/heads.md` -->
-
-A *score* is the share of trials in which a head looks at the right word, with its 95% interval over
-documents. Heads are chosen in every other document of the corpus, and all numbers here are of the
-remaining documents, so the best of many heads is measured like any other. There are two kinds of
-role, and they are tested differently:
-
-- **Roles of annotation** (subject to verb, pronoun to antecedent) must beat four controls on the
-  same pairs: the best fixed *distance*, the nearest occurrence of the *same word*, the word at
-  which the head looks from *any query*, and the best head of its kind with *random* weights. The
-  tables give each control's score and the p-value of the paired test against it.
-- **Roles of a text** (first token, previous token) are defined by a majority: the whole interval
-  lies above one half. One half is a definition, not chance, so the test is against the random
-  weights. The role must also hold on a *second text*: majority, and p < 0.05.
-
-- **Roles of word links** (the word it translates) are tested on 240 sentences of the training text
-  that know their links. Their distance is the diagonal, their same word the most frequent link.
-
-*p* is the largest of a head's paired tests, after Holm's correction over all heads chosen for any
-role; a dash marks a head that was not chosen, as it did not lie above its bar in the first half of
-the documents. A role is named where p < 0.05. That no head was shown to have a role does not mean
-that none has it.
-`transformer/study` defines every role, control and test; `python -m transformer study` repeats them
-for any model and corpus.
-"""
+_KINDS, _MEASURES, _CONTROLS = (NAMES[name] for name in ("kinds", "measures", "controls"))
 
 
 def percent(share: float) -> str:
@@ -82,7 +48,7 @@ def nearest(study: Study) -> list[Finding]:
 
 def markdown(studies: Sequence[Study]) -> str:
     """Return one page about several studies."""
-    return _HEADER + "".join(map(section, studies))
+    return "".join([NAMES["header"], *map(section, studies)])
 
 
 def section(study: Study) -> str:

@@ -16,7 +16,6 @@ over the tokens of a query word (Clark et al. 2019). Special tokens are excluded
 lack the weight on `</s>`.
 """
 
-import io
 import json
 import math
 import os
@@ -277,13 +276,6 @@ class Study:
 
 def _json(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return arrays as a compressed .npz file."""
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
 
 
 def _arrays(

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import pattern_mask
 from transformer.measures.words import group_labels, word_groups
-from transformer.study.corpus import Corpus, Sentence
+from transformer.study.corpus import NAMES, Corpus, Sentence
 from transformer.study.records import Role
 from transformer.text.marks import decoded, unmarked
 from transformer.trace.records import Trace
@@ -49,35 +49,7 @@ MIN_PAIRS, MAX_OFFSET = 50, 10
 #: Minimum keys for "diagonal", and minimum share of the maximum entropy for "diffuse".
 _DIAGONAL, _DIFFUSE = 8, 0.9
 
-_TEXT = (
-    Role("previous", "previous token"), Role("next", "next token"), Role("same", "itself"),
-    Role("diagonal", "along the diagonal"), Role("rarest", "rarest word"),
-    Role("first", "first token"), Role("end", "end mark"), Role("marks", "punctuation"),
-    Role("diffuse", "everywhere alike"),
-)  # fmt: skip
-
-#: Names of Universal Dependencies on screen: dependent and head.
-_NAMES = {
-    "nsubj": ("subject", "verb"), "nsubj:pass": ("passive subject", "verb"),
-    "obj": ("object", "verb"), "iobj": ("indirect object", "verb"), "obl": ("adverbial", "verb"),
-    "obl:agent": ("agent", "verb"), "obl:unmarked": ("bare adverbial", "verb"),
-    "det": ("determiner", "noun"), "amod": ("adjective", "noun"), "nmod": ("attribute", "noun"),
-    "nmod:poss": ("possessor", "noun"), "nmod:unmarked": ("bare attribute", "noun"),
-    "nummod": ("number", "noun"), "compound": ("first noun", "compound"),
-    "compound:prt": ("particle", "verb"), "case": ("preposition", "noun"),
-    "mark": ("conjunction", "verb of its clause"), "cc": ("coordinator", "coordinated word"),
-    "conj": ("later conjunct", "first conjunct"), "advmod": ("adverb", "its word"),
-    "aux": ("auxiliary", "verb"), "aux:pass": ("passive auxiliary", "verb"),
-    "cop": ("copula", "predicate"), "expl": ("dummy subject", "verb"),
-    "xcomp": ("open complement", "verb"), "ccomp": ("clausal complement", "verb"),
-    "advcl": ("adverbial clause", "verb"), "acl": ("clause", "noun"),
-    "acl:relcl": ("relative clause", "noun"), "appos": ("apposition", "noun"),
-    "flat": ("later part", "first part of a name"), "fixed": ("later part", "fixed expression"),
-    "parataxis": ("side clause", "verb"), "discourse": ("interjection", "verb"),
-    "csubj": ("clausal subject", "predicate"), "nsubj:outer": ("outer subject", "predicate"),
-    "advcl:relcl": ("relative clause", "clause"), "nmod:desc": ("title", "name"),
-    "det:predet": ("predeterminer", "noun"), "list": ("list item", "first item"),
-}  # fmt: skip
+_TEXT = tuple(Role(name, title) for name, title in NAMES["text_roles"].items())
 #: Relations without syntactic meaning.
 _LEFT_OUT = {"punct", "root", "_", "dep", "goeswith", "reparandum"}
 _AGREEMENT = Role("agreement", "verb to subject across a noun", "dependencies")
@@ -91,7 +63,7 @@ def roles_of(corpus: Corpus) -> tuple[Role, ...]:
     roles = list(_TEXT)
     for relation, n in sorted(corpus.relations.items()):
         if n >= MIN_PAIRS and relation not in _LEFT_OUT:
-            dependent, head = _NAMES.get(relation, (relation, "head"))
+            dependent, head = NAMES["relations"].get(relation, (relation, "head"))
             roles += [
                 Role(f"up:{relation}", f"{dependent} to {head}", "dependencies"),
                 Role(f"down:{relation}", f"{head} to {dependent}", "dependencies"),

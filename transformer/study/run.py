@@ -5,8 +5,6 @@ folder, so a stopped or killed run resumes at the next part and writes the same 
 one part; arrays as long as the corpus are memory-mapped files.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json
@@ -26,22 +24,11 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
 from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
-from transformer.files.npz import Arrays
+from transformer.files.npz import Arrays, packed
 from transformer.models.catalogue import open_tracer, resolve
-from transformer.study import statistics
+from transformer.study import records, statistics
 from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
 from transformer.study.reading import control_of, targets_of, traces_of
-from transformer.study.records import (
-    FOLDER,
-    SCHEMA,
-    Looks,
-    Role,
-    Study,
-    about,
-    cache_folder,
-    packed,
-    studies_of,
-)
 from transformer.study.roles import Tally, annotated, looks, rarest, roles_of, text_hits, words_of
 from transformer.text.marks import decoded
 from transformer.trace.records import Trace
@@ -56,7 +43,7 @@ PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 def study(
     path: str | Path | ModelRef, corpus: Path | None = None, out: Path | None = None, *,
     sentences: int | None = None, examples: int | None = None, second: Path | None = None,
-    device: str = "cpu", progress: Report = no_report, spread: Spread | None = None,
+    device: str = "cpu", progress: Report = no_report, spread: "Spread | None" = None,
 ) -> Path:  # fmt: skip
     """Study a model, or resume a stopped study.
 
@@ -78,13 +65,13 @@ def study(
     again = survey(second) if second else None
     weights = weights_digest(ref.folder)
     settings = {
-        "schema": SCHEMA, "checkpoint": ref.name, "weights": weights,
+        "schema": records.SCHEMA, "checkpoint": ref.name, "weights": weights,
         "edits": ref.edits, "corpus": text.digest, "examples": examples,
         "second": again.digest if again else "",
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
-    for place in studies_of(ref) if out is None else [out]:
-        if about(place).get("key") == key:
+    for place in records.studies_of(ref) if out is None else [out]:
+        if records.about(place).get("key") == key:
             return place
     out = out or _place(ref, f"{text.name}-{key[:8]}")
     # With the settings' digest, since another run may write another study to the same folder.
@@ -100,7 +87,7 @@ def study(
     if again is not None:
         other = _Reading(model, control, again, 0)
         repeated = other, other.parts(parts / "second", no_report, where)
-    result = Study(
+    result = records.Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=text.name,
         corpus_digest=text.digest, source=text.source, n_sentences=text.n_sentences,
         n_words=text.n_words, n_documents=len(text.documents), control=about_control, key=key,
@@ -114,10 +101,10 @@ def study(
 
 
 def _place(ref: ModelRef, name: str) -> Path:
-    beside = ref.folder / FOLDER
+    beside = ref.folder / records.FOLDER
     if os.access(beside if beside.exists() else ref.folder, os.W_OK):
         return beside / (name if ref.updates is None else f"{name}@{ref.updates}")
-    return cache_folder() / f"{ref.name}-{name}"
+    return records.cache_folder() / f"{ref.name}-{name}"
 
 
 #: Part: index of the first sentence, and sentences; Packed: the same index, and the part's file.
@@ -127,11 +114,11 @@ Packed = tuple[int, bytes]
 Spread = Callable[[Callable[[Part], Packed], Iterable[Part]], Iterator[Packed]]
 Elsewhere = Callable[["_Reading", Iterable[Part]], Iterator[Packed]]
 
-_OPEN: dict[Any, _Reading] = {}  # of a worker of a cluster; only the last
+_OPEN: "dict[Any, _Reading]" = {}  # of a worker of a cluster; only the last
 
 
 def _elsewhere(
-    spread: Spread, ref: ModelRef, device: str, reading: _Reading, parts: Iterable[Part]
+    spread: Spread, ref: ModelRef, device: str, reading: "_Reading", parts: Iterable[Part]
 ) -> Iterator[Packed]:
     ref = replace(ref, folder=ref.folder.absolute())
     return spread(partial(_packed, ref, device, reading.corpus, reading.examples), parts)
@@ -152,7 +139,7 @@ class _Reading:
         self, model: Tracer, control: Tracer, corpus: Corpus, examples: int | None
     ) -> None:
         self.model, self.control, self.corpus, self.examples = model, control, corpus, examples
-        self.roles: tuple[Role, ...] = roles_of(corpus)
+        self.roles: tuple[records.Role, ...] = roles_of(corpus)
         self._numbers = {role.name: number for number, role in enumerate(self.roles)}
         probe = model.trace("a", None, 1, top_k=1)
         self.kinds = model.kinds
@@ -339,7 +326,7 @@ def _summed(
 
 def _looks(
     kind: AttentionKind, reading: _Reading, stored: Sequence[Sentence], files: Sequence[Path]
-) -> Looks:
+) -> records.Looks:
     """Combine looks of all parts in memory-mapped files."""
     starts = np.cumsum([0, *(len(sentence.queries(kind)) for sentence in stored)])
     shape = (*reading.shapes[kind], int(starts[-1]))
@@ -358,4 +345,4 @@ def _looks(
                     part = members[member].reshape(*shape[:2], -1)
                     arrays[name][:, :, at : at + part.shape[2]] = part
                     at += part.shape[2]
-    return Looks(starts, **arrays)
+    return records.Looks(starts, **arrays)

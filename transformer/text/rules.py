@@ -8,8 +8,6 @@ they were learned; a word's last symbol is marked `</w>`. To segment a word, all
 first listed pair are merged, until it has no listed pair (Sennrich et al. 2016).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -36,7 +34,7 @@ class RuleTokenizer(Numbered):
         target: Numbered | None = None,
         preparation: Preparation = Preparation(),  # noqa: B008 - it cannot change
         *,
-        merges: Sequence[Pair] = (),
+        merges: "Sequence[Pair]" = (),
         end_apart: bool = False,
         joint: str | None = None,
         within: bool = False,
@@ -73,7 +71,7 @@ class RuleTokenizer(Numbered):
     def of(
         cls, settings: Mapping[str, Any], table: Sequence[str], config: ModelConfig,
         target: Numbered | None = None,
-    ) -> RuleTokenizer:  # fmt: skip
+    ) -> "RuleTokenizer":  # fmt: skip
         """Build from the result of `settings`. Raises `TokenizerError` naming an invalid one."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])

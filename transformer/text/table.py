@@ -5,8 +5,6 @@ vocabulary whose order is unrelated to SentencePiece's ids. A piece missing from
 unknown, whatever its SentencePiece id. `transformer.text.rules` has other segmentation rules.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +14,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from transformer.config import ModelConfig
-from transformer.text.layout import (
-    BY_MODEL,
-    RULES_FILE,
-    TABLE_FILE,
-    TARGET_FILE,
-    TARGET_RULES_FILE,
-    TARGET_TABLE_FILE,
-    TOKENIZER_FILE,
-)
+from transformer.text import layout
 from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
@@ -50,7 +40,7 @@ class Marks:
         return {name: value for name, value in values.items() if value}
 
     @classmethod
-    def taken(cls, settings: dict[str, Any]) -> Marks:
+    def taken(cls, settings: dict[str, Any]) -> "Marks":
         """Pop the result of `settings()` from `settings`. Raises `TokenizerError`."""
         tags, separator = settings.pop("tags", []), settings.pop("separator", "")
         added = settings.pop("added", [])
@@ -77,10 +67,10 @@ class Numbered(Tokenizer):
     marks: Marks
     _special: tuple[int, int, int, int]
     _ids: dict[str, int]
-    _target: Numbered | None
+    _target: "Numbered | None"
 
     def _number(
-        self, table: Sequence[str], config: ModelConfig, target: Numbered | None,
+        self, table: Sequence[str], config: ModelConfig, target: "Numbered | None",
         preparation: Preparation, marks: Marks,
     ) -> None:  # fmt: skip
         """Set the ids from a table. Raises `TokenizerError` if it is invalid."""
@@ -113,22 +103,24 @@ class Numbered(Tokenizer):
 
     def files(self) -> dict[str, bytes]:
         """Return the tokenizer's files in a checkpoint, name to content."""
-        files = {TABLE_FILE: _as_json(self.pieces)}
-        files |= self._side_files(TOKENIZER_FILE, RULES_FILE, needs_rules=False)
+        files = {layout.TABLE_FILE: _as_json(self.pieces)}
+        files |= self._side_files(layout.TOKENIZER_FILE, layout.RULES_FILE, needs_rules=False)
         other = self._target
         if other is None:
             return files
         if other.pieces != self.pieces:
-            files[TARGET_TABLE_FILE] = _as_json(other.pieces)
+            files[layout.TARGET_TABLE_FILE] = _as_json(other.pieces)
         # Without rules of its own, the target would follow the source's.
-        own = other._side_files(TARGET_FILE, TARGET_RULES_FILE, needs_rules=RULES_FILE in files)
+        own = other._side_files(
+            layout.TARGET_FILE, layout.TARGET_RULES_FILE, needs_rules=layout.RULES_FILE in files
+        )
         return files | own
 
     def _side_files(self, model: str, rules: str, *, needs_rules: bool) -> dict[str, bytes]:
         files, settings = {}, self.settings
         if self._model:
             files[model] = self._model
-            settings = {"unit": BY_MODEL, **settings} if settings or needs_rules else {}
+            settings = {"unit": layout.BY_MODEL, **settings} if settings or needs_rules else {}
         if settings:
             files[rules] = _as_json(settings)
         return files

@@ -1,7 +1,5 @@
 """SentencePiece tokenizer (the paper uses byte-pair encoding, section 5.1)."""
 
-from __future__ import annotations
-
 import io
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -103,7 +101,7 @@ class Tokenizer:
         self.kind: Kind = self._find_kind()
 
     @classmethod
-    def load(cls, path: str | Path) -> Tokenizer:
+    def load(cls, path: str | Path) -> "Tokenizer":
         """Read a `.model` file. Raises `TokenizerError` naming the file."""
         try:
             return cls(Path(path).read_bytes())
@@ -112,7 +110,7 @@ class Tokenizer:
             raise TokenizerError(f"{path}: {reason}") from None
 
     @property
-    def target(self) -> Tokenizer:
+    def target(self) -> "Tokenizer":
         """The target side's tokenizer; this one if both sides share it."""
         return self
 

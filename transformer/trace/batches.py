@@ -9,17 +9,10 @@ import torch
 from transformer.execution import Begin, Execution, Executions
 from transformer.hooks import Hook, as_hooks
 from transformer.model import Encoded
+from transformer.search import request as requests
 from transformer.search.beam import Found, search
 from transformer.search.reader import Ids, Source
 from transformer.search.records import NO_TRANSLATION, Translation
-from transformer.search.request import (
-    BATCH_TOKENS,
-    MOST_LOGITS,
-    Progress,
-    SearchRequest,
-    by_batches,
-    layer_progress,
-)
 from transformer.trace.building import padded, trace_search, trace_targets
 from transformer.trace.records import Trace
 from transformer.trace.stream import with_states
@@ -34,8 +27,8 @@ class Batches:
     symbols: Symbols | None  # a parser's symbols; its output must be a tree of its source
 
     def translate(
-        self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:
-        Progress | None,
+        self, sources: Sequence[Source], request: requests.SearchRequest, hooks: Hook | None,
+        progress: requests.Progress | None,
     ) -> list[Translation]:  # fmt: skip
         """Search for translations of sources; a blank source has an empty translation.
 
@@ -53,11 +46,11 @@ class Batches:
             ]
 
         lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
-        return by_batches(lengths, n_rows, run, progress, blank=NO_TRANSLATION)
+        return requests.by_batches(lengths, n_rows, run, progress, blank=NO_TRANSLATION)
 
     def trace(
         self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None, request:
-        SearchRequest, hooks: Hook | None, progress: Progress | None = None,
+        requests.SearchRequest, hooks: Hook | None, progress: requests.Progress | None = None,
     ) -> list[Trace]:  # fmt: skip
         """Trace sentences along their targets, or along a search if there are none.
 
@@ -78,7 +71,7 @@ class Batches:
                 ]
             else:
                 n_layers = config.n_encoder_layers + config.n_decoder_layers
-                begin = layer_progress(request.progress, n_layers)
+                begin = requests.layer_progress(request.progress, n_layers)
                 rows = [followed[index] for index in batch]
                 with torch.inference_mode():
                     encoded = self._encode(execution, chosen, begin, request.maps)
@@ -89,11 +82,11 @@ class Batches:
         lengths, n_rows = [len(source.ids) for source in sources], request.settings.beam_size
         if followed is not None:
             lengths = list(map(max, lengths, (len(target.ids) for target in followed)))
-            n_rows = -(-BATCH_TOKENS * config.target_vocab_size // MOST_LOGITS)
-        return by_batches(lengths, n_rows, run, progress)
+            n_rows = -(-requests.BATCH_TOKENS * config.target_vocab_size // requests.MOST_LOGITS)
+        return requests.by_batches(lengths, n_rows, run, progress)
 
     def _search(
-        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
+        self, execution: Execution, sources: Sequence[Source], request: requests.SearchRequest
     ) -> tuple[Encoded, list[Found]]:
         """Search a batch, with attention if the request records it."""
         record, progress = request.settings.record and request.maps, request.progress

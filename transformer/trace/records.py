@@ -5,9 +5,7 @@ positions, H heads, V vocabulary, K alternatives per step, Le and Ld encoder and
 B beam rows. Log-probabilities are in nats. Indices are 0-based; screens show them 1-based.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -55,10 +53,10 @@ class Trace:
     # Largest weight difference from one pass over the whole translation, if measured.
     forcing_gap: float | None = None
     forced_end: bool = False  # True if the length limit forced `</s>`; `complete` is then False
-    states: States | None = field(default=None, repr=False)  # None unless recorded
+    states: "States | None" = field(default=None, repr=False)  # None unless recorded
     # [T], length penalties by which the search divides log P of the first tokens; empty if unknown.
     penalties: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    cells: Cells | None = field(default=None, repr=False)  # None if the maps hold weights
+    cells: "Cells | None" = field(default=None, repr=False)  # None if the maps hold weights
 
     @property
     def n_words(self) -> int:
@@ -111,6 +109,11 @@ class Cells:
         shown: Floats = self.wide[kind][tuple(places)]
         return shown
 
+    def instead_of_weights(self, trace: Trace) -> Trace:
+        """Return the trace with this measure in its maps, and without its search."""
+        maps = {str(kind): wide[:-1, :-1] for kind, wide in self.wide.items()}
+        return replace(trace, **maps, cells=self, search=None)  # type: ignore[arg-type]
+
     @property
     def signed(self) -> bool:
         """True for changes of a log-probability, in nats; other rows are shares."""
@@ -130,7 +133,7 @@ class States:
     """Values inside the model for one sentence; empty unless recorded."""
 
     #: [1 + L, n, d_model], the residual stream before the first layer and after every layer
-    hidden: dict[StackName, Floats] = field(default_factory=dict)
+    hidden: "dict[StackName, Floats]" = field(default_factory=dict)
     #: [L, H, n, d_v], head outputs before W_O
     heads: dict[AttentionKind, Floats] = field(default_factory=dict)
     #: [L, H, m], norms of the value vectors

@@ -79,13 +79,8 @@ def without_heads(
     Returns: [L, H, T] by kind, in nats; negative where a token becomes less likely.
     """
     heads = heads_of(model.config.head_shapes)
-    before = log_probs(model, trace, excluded=excluded)
-    parts, done = [], 0
-    for some in _batches(heads, model, [trace]):
-        parts.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
-        done += len(some)
-        progress(done, len(heads))
-    rows = iter(np.concatenate(parts) - before)
+    sets = [[head.off] for head in heads]
+    rows = iter(with_edits(model, trace, sets, excluded=excluded, progress=progress))
     return {
         kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)
         for kind, shape in model.config.head_shapes.items()

@@ -16,21 +16,15 @@ from transformer.layers import FeedForward
 from transformer.model import Transformer
 from transformer.search.request import StateName
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace import records
 from transformer.trace.building import padded, to_array
 from transformer.trace.inspection import check_place
-from transformer.trace.records import (
-    FeedForwardReading,
-    Promoted,
-    StackName,
-    StackStream,
-    States,
-    Stream,
-    Trace,
-)
 from transformer.types import ATTENTION_KINDS, Floats, Ints, literals
 
 
-def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
+def record_stream(
+    model: Transformer, trace: records.Trace, *, hooks: Hook | None = None
+) -> records.Stream:
     """Run a trace's tokens through the model with hooks, and record the stream after all blocks."""
     record = Record(lambda site: site.name in ("output", "hidden", "inner"))
     every = Chain(hooks, record)
@@ -39,7 +33,7 @@ def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None
         encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=every)
         model.decode(torch.tensor([trace.tgt_ids], device=device), encoded, hooks=every)
     config = model.config
-    return Stream(
+    return records.Stream(
         encoder=_stack(record, "encoder", config.n_encoder_layers, trace.src_tokens),
         decoder=_stack(record, "decoder", config.n_decoder_layers, trace.tgt_tokens),
         pre_norm=config.norm == "pre",
@@ -48,10 +42,10 @@ def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None
 
 def with_states(
     model: Transformer,
-    traces: Sequence[Trace],
+    traces: Sequence[records.Trace],
     names: Collection[StateName],
     hooks: Hooks | None = None,
-) -> list[Trace]:
+) -> list[records.Trace]:
     """Return traces with states from one more pass, in one batch.
 
     Args: hooks: hooks of the traces, for these rows.
@@ -73,11 +67,13 @@ def with_states(
     ]
 
 
-def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]) -> States:
-    lengths: dict[StackName, int] = {
+def _states(
+    record: Record, row: int, trace: records.Trace, names: Collection[StateName]
+) -> records.States:
+    lengths: dict[records.StackName, int] = {
         "encoder": len(trace.src_ids), "decoder": len(trace.tgt_ids),
     }  # fmt: skip
-    states = States()
+    states = records.States()
     for stack, n in lengths.items() if "hidden" in names else ():
         sites = [site for site in record.values if site.name == "hidden" and site.stack == stack
                  and site.block in ("embedding", "feed_forward")]  # fmt: skip
@@ -95,9 +91,9 @@ def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]
 
 @literals
 def read_feed_forward(
-    model: Transformer, pieces: Tokenizer, stream: Stream, stack: StackName, layer: int, position:
-    int, *, n_neurons: int = 10, n_tokens: int = 8,
-) -> FeedForwardReading:  # fmt: skip
+    model: Transformer, pieces: Tokenizer, stream: records.Stream, stack: records.StackName,
+    layer: int, position: int, *, n_neurons: int = 10, n_tokens: int = 8,
+) -> records.FeedForwardReading:  # fmt: skip
     """Read the output of one feed-forward network for one token, and its most active neurons.
 
     Args:
@@ -116,7 +112,7 @@ def read_feed_forward(
     network: FeedForward = getattr(model, stack)[layer].feed_forward
     with torch.inference_mode():
         rows = neuron_parts(network, inner, neurons)
-        reading = FeedForwardReading(
+        reading = records.FeedForwardReading(
             recorded.tokens[position], added, inner, neurons, sizes=to_array(rows.norm(dim=-1))
         )
         if stack == "encoder":
@@ -140,7 +136,7 @@ def neuron_parts(network: FeedForward, inner: Floats, neurons: Ints) -> Tensor:
 
 
 def stream_logits(
-    model: Transformer, stream: Stream, layer: int, position: int, vectors: Tensor
+    model: Transformer, stream: records.Stream, layer: int, position: int, vectors: Tensor
 ) -> Tensor:
     """Return the logits [k, V] that vectors in the stream add, skipping later layers.
 
@@ -159,16 +155,18 @@ def stream_logits(
     return (centred / scale * norm.weight) @ model.generator.weight.T
 
 
-def _promoted(logits: Tensor, pieces: Tokenizer, count: int) -> Promoted:
+def _promoted(logits: Tensor, pieces: Tokenizer, count: int) -> records.Promoted:
     values, ids = logits.topk(min(count, logits.numel()))
-    return Promoted(
+    return records.Promoted(
         ids=ids.cpu().numpy(),
         tokens=tuple(pieces.shown((int(index),))[0] for index in ids),
         logits=to_array(values),
     )
 
 
-def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) -> StackStream:
+def _stack(
+    record: Record, stack: records.StackName, depth: int, tokens: Sequence[str]
+) -> records.StackStream:
     def layers(name: Name) -> Floats:
         return np.stack([
             np.stack([
@@ -179,7 +177,7 @@ def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) 
         ])  # fmt: skip
 
     inner = [record[Site(stack, layer, "feed_forward", "inner")][0] for layer in range(depth)]
-    return StackStream(
+    return records.StackStream(
         tokens=tuple(tokens),
         blocks=BLOCKS[stack],
         entering=to_array(record[Site(stack, None, "embedding", "hidden")][0]),

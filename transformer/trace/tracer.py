@@ -4,6 +4,8 @@
 only; a file of arrays has one sentence.
 """
 
+import tomllib
+from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, Self, get_args, runtime_checkable
 
 from transformer.errors import InputError
@@ -19,23 +21,27 @@ Ability = Literal[
 #: project; any sentence.
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
-#: Reasons why other kinds of models support no edits.
-NO_EDITS = {
-    "huggingface": "This model is run by the transformers library, whose blocks Headlight cannot "
-    "edit; models of Marian, JoeyNMT and fairseq can be imported, and then take edits.",
-    "one_stack": "This model has one stack; edits are for an encoder and a decoder.",
-    "archive": "This file holds recorded attention; there is no model here that runs without a "
-    "part.",
-}
+#: Reasons why kinds of models lack abilities, see lacks.toml, and why they support no edits.
+LACKS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("lacks.toml").read_text("utf-8")
+)
+NO_EDITS = {kind: reasons["edits"] for kind, reasons in LACKS.items()}
 
 
 class Unedited:
-    """A model without edits."""
+    """A model without edits.
+
+    Attributes: cases: kind of model, and cases of it in `LACKS`.
+    """
+
+    cases: tuple[str, ...]
 
     @literals
     def lacks(self, ability: Ability) -> str | None:
-        """See `Tracer`."""
-        raise NotImplementedError
+        """Return why the model lacks an ability as one sentence, or None if it has it."""
+        kind, *cases = self.cases
+        reasons = (LACKS[kind].get(f"{ability} {case}") for case in cases)
+        return next(filter(None, reasons), LACKS[kind].get(ability))
 
     def edited(self, *edits: object, **options: object) -> NoReturn:
         """Raise `InputError` with the reason."""

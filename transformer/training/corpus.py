@@ -13,24 +13,7 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.files.atomic import write_atomic
 from transformer.models.one_stack.files import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
-from transformer.training.data import (
-    Corpus,
-    DataError,
-    MissingFileError,
-    Pair,
-    corpus_folder,
-    find_file,
-    merge,
-    multi30k,
-    read_csv,
-    read_lines,
-    read_parallel,
-    read_tsv,
-    reversal,
-    source_key,
-    split_by_source,
-    tatoeba,
-)
+from transformer.training import data
 from transformer.training.download import HOMES
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.trees.symbols import is_symbol, symbols
@@ -44,28 +27,28 @@ GUM, TREE = "gum", "tree"
 
 def read_treebank(path: Path) -> list[Tree]:
     """Read one tree per line, simplified. Raises `DataError` naming the line."""
-    path, trees = find_file(path), []
-    for number, line in enumerate(read_lines(path), 1):
+    path, trees = data.find_file(path), []
+    for number, line in enumerate(data.read_lines(path), 1):
         try:
             if line.strip():
                 trees.append(simplified(read_tree(line)))
         except TreeError as error:
-            raise DataError(f"{path}: line {number}: {error}") from None
+            raise data.DataError(f"{path}: line {number}: {error}") from None
     return trees
 
 
-def pair(tree: Tree) -> Pair:
+def pair(tree: Tree) -> data.Pair:
     """Return a tree's words and its symbols, each joined by spaces."""
     return " ".join(tree.words), " ".join(symbols(tree))
 
 
-def gum(folder: Path) -> Corpus:
+def gum(folder: Path) -> data.Corpus:
     """Read GUM's train.ptb, and dev.ptb for validation (Zeldes 2017), without single words."""
     train, dev = (
         tuple(pair(tree) for tree in read_treebank(folder / name) if tree.children)
         for name in ("train.ptb", "dev.ptb")
     )
-    return Corpus(train, dev)
+    return data.Corpus(train, dev)
 
 
 #: Columns: topic, English, German, French. "[a|b]" are alternatives, which may be nested; a bar
@@ -90,9 +73,9 @@ _HELD_OUT_GERMAN = (
 def excluded_sources(typed: Path | None = None) -> frozenset[str]:
     """Return the keys (see `source_key`) of sources that are excluded from every training text."""
     file = typed or TYPED_SENTENCES
-    lines = [line.split("\t")[1:] for line in read_lines(file)[1:]] if file.is_file() else []
+    lines = [line.split("\t")[1:] for line in data.read_lines(file)[1:]] if file.is_file() else []
     return frozenset(
-        source_key(sentence)
+        data.source_key(sentence)
         for cell in (*itertools.chain(*lines), *HELD_OUT, *_HELD_OUT_GERMAN)
         for sentence in spelled_out(cell)
     )
@@ -124,7 +107,7 @@ MADE = ("agreement", "phrasebook", "wiktionary")
 Encoded = tuple[list[list[int]], list[list[int]]]
 
 
-def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
+def load_corpus(recipe: DataRecipe, folder: Path) -> data.Corpus:
     """Read a recipe's text from `folder`, without the training pairs of `excluded_sources`.
 
     Raises: `DataError` naming the file and, if it is missing, how to get it.
@@ -135,78 +118,82 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     for name, times in Counter(recipe.corpora).items():
         for turn in range(1, times):
             again = read_corpus(name, recipe, folder, turn) if name == "phrasebook" else read[name]
-            corpora.append(Corpus(again.train))
-    corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
-    corpus, excluded = merge(corpora), excluded_sources()
-    train = tuple(pair for pair in corpus.train if source_key(pair[0]) not in excluded)
+            corpora.append(data.Corpus(again.train))
+    corpora += [data.Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
+    corpus, excluded = data.merge(corpora), excluded_sources()
+    train = tuple(pair for pair in corpus.train if data.source_key(pair[0]) not in excluded)
     if not train:
         reason = "all pairs are held out" if any(part.train for part in corpora) else "no pairs"
-        raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {reason}")
+        raise data.DataError(
+            f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {reason}"
+        )
     return dataclasses.replace(corpus, train=train)
 
 
-def one_side(corpus: Corpus) -> Corpus:
+def one_side(corpus: data.Corpus) -> data.Corpus:
     """Return each distinct source as both source and target: text for a one-stack model."""
 
-    def sources(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    def sources(pairs: Sequence[data.Pair]) -> tuple[data.Pair, ...]:
         return tuple((text, text) for text in dict.fromkeys(src for src, _ in pairs))
 
     tests = {name: sources(pairs) for name, pairs in corpus.tests.items()}
-    return Corpus(sources(corpus.train), sources(corpus.val), tests)
+    return data.Corpus(sources(corpus.train), sources(corpus.val), tests)
 
 
-def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
+def load_held_out(recipe: DataRecipe, folder: Path) -> data.Corpus:
     """Read a recipe's validation and test text; training-only text may be missing.
 
     Raises: `DataError` naming the file.
     """
     corpora = tuple(name for name in recipe.corpora if name not in MADE)
     held = load_corpus(dataclasses.replace(recipe, corpora=corpora, train_only=None), folder)
-    return Corpus((), held.val, held.tests)
+    return data.Corpus((), held.val, held.tests)
 
 
-def read_corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpus:
+def read_corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> data.Corpus:
     """Read a recipe's corpus, whose name came `turn` times before. Raises `DataError`."""
     if name == "reversal":
-        return reversal()
+        return data.reversal()
     if name in MADE:
         try:
             tool = importlib.import_module(f"recipes.tools.{name}")
         except ModuleNotFoundError:
-            raise DataError(f"{name}: needs recipes/tools, which only the repository has") from None
-        return Corpus(tuple(tool.pairs(recipe, folder, turn)))
+            raise data.DataError(
+                f"{name}: needs recipes/tools, which only the repository has"
+            ) from None
+        return data.Corpus(tuple(tool.pairs(recipe, folder, turn)))
     if name == GUM:
         if recipe.tgt != TREE:
-            raise DataError(
+            raise data.DataError(
                 f"gum's targets are trees: set [data] tgt to {TREE!r}, not {recipe.tgt!r}"
             )
-        return gum(corpus_folder(GUM, folder))
+        return gum(data.corpus_folder(GUM, folder))
     if name in HOMES:
-        read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
+        read = {"multi30k": data.multi30k, "tatoeba": data.tatoeba}[name]
         try:
-            return read(corpus_folder(name, folder), recipe.src, recipe.tgt)
-        except MissingFileError as error:
-            raise MissingFileError(
+            return read(data.corpus_folder(name, folder), recipe.src, recipe.tgt)
+        except data.MissingFileError as error:
+            raise data.MissingFileError(
                 f"{error}; use --download to fetch {name}, or --data for a folder that contains it"
             ) from None
-    train, val, test = split_by_source(_pairs(folder / name, recipe), (0.985, 0.005, 0.01))
-    return Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
+    train, val, test = data.split_by_source(_pairs(folder / name, recipe), (0.985, 0.005, 0.01))
+    return data.Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
 
 
-def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
+def _pairs(path: Path, recipe: DataRecipe) -> tuple[data.Pair, ...]:
     ending = Path(path.name.removesuffix(".gz")).suffix
     if ending == ".tsv":
-        return read_tsv(path)
+        return data.read_tsv(path)
     if ending == ".csv":
-        return read_csv(path, recipe.src, recipe.tgt)
-    return read_parallel(Path(f"{path}.{recipe.src}"), Path(f"{path}.{recipe.tgt}"))
+        return data.read_csv(path, recipe.src, recipe.tgt)
+    return data.read_parallel(Path(f"{path}.{recipe.src}"), Path(f"{path}.{recipe.tgt}"))
 
 
 def _words(tree: str) -> str:
     return " ".join(item for item in tree.split() if not is_symbol(item))
 
 
-def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
+def make_tokenizer(recipe: Recipe, corpus: data.Corpus, path: Path) -> Tokenizer:
     """Read the joint tokenizer at `path`; if it is missing, train one or copy a checkpoint's.
 
     A parser's tokenizer is trained on words only; the symbols of its trees are then added.
@@ -239,7 +226,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     return tokenizer
 
 
-def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
+def encode_pairs(pairs: Sequence[data.Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
     """Encode pairs, dropping pairs with an empty or too long side."""
     sides = (tokenizer.encode_many([pair[side] for pair in pairs]) for side in (0, 1))
     # `</s>` takes one position in the source, and `<s>` one in the target.

@@ -9,8 +9,6 @@ atomically, and existing files are not fetched again.
 length. `torch.hub` bounds neither size nor waiting time.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.client
@@ -111,7 +109,7 @@ def fetch_missing(
             fetch(name, folder, tgt=src if tgt == "en" else tgt, show_progress=show_progress)
 
 
-def _multi30k(server: _Server, folder: Path) -> None:
+def _multi30k(server: "_Server", folder: Path) -> None:
     server.bar.reset(len(MULTI30K))
     server.bar.unit = " files"
     for name, digest in MULTI30K.items():
@@ -144,7 +142,7 @@ def _digest_of(file: Path | IO[bytes]) -> str | None:
     return hashlib.sha256(text).hexdigest() if len(text) <= MAX_FILE else None
 
 
-def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> None:
+def _tatoeba(server: "_Server", folder: Path, tgt: str, sha256: str | None) -> None:
     if tgt not in TATOEBA_CODES:
         raise DownloadError(f"no archive for {tgt!r}; available: {', '.join(TATOEBA_CODES)}")
     code = TATOEBA_CODES[tgt]
@@ -167,7 +165,7 @@ def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> Non
     log.info("%s: %d pairs, archive sha256 %s", path, text.count(b"\n"), digest)
 
 
-def _gum(server: _Server, folder: Path) -> None:
+def _gum(server: "_Server", folder: Path) -> None:
     for part in ("train", "dev"):
         path, name = folder / f"{part}.conllu.gz", f"en_gum-ud-{part}.conllu"
         if path.exists():
@@ -224,7 +222,7 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 class _Server(NamedTuple):
     home: str
     timeout: float
-    bar: tqdm[Any]
+    bar: "tqdm[Any]"
 
     def get(self, path: str, limit: int, *, on_bar: bool = False) -> bytes:
         """Download a file of at most `limit` bytes, counted by the bar if `on_bar`."""

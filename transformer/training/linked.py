@@ -12,24 +12,19 @@ from pathlib import Path
 from transformer.measures.pharaoh import Linked
 from transformer.measures.words import Gold, Link
 from transformer.training.data import DataError, read_lines
+from transformer.training.typed import COLUMNS, has_languages
 
 LINKED_SENTENCES = Path(__file__).with_name("linked_sentences.tsv")
 
-_COLUMNS = {"en": "English", "de": "German", "fr": "French"}
 _SLOT = re.compile(r"\[(\d) ([^\[\]]*)\]")
-
-
-def has_links(src: str, tgt: str) -> bool:
-    """Return True if there are sentences with links between two language codes."""
-    return src != tgt and {src, tgt} <= _COLUMNS.keys()
 
 
 def linked_sentences(src: str, tgt: str) -> list[Linked]:
     """Return the sentences, their translations and links. Raises `DataError` for a language."""
-    if not has_links(src, tgt):
-        raise DataError(f"there are known links of {', '.join(_COLUMNS)}, not of {src}-{tgt}")
+    if not has_languages(src, tgt):
+        raise DataError(f"there are known links of {', '.join(COLUMNS)}, not of {src}-{tgt}")
     titles, *rows = (line.split("\t") for line in read_lines(LINKED_SENTENCES))
-    sides = [titles.index(_COLUMNS[code]) for code in (src, tgt)]
+    sides = [titles.index(COLUMNS[code]) for code in (src, tgt)]
     return [_linked(*(row[side] for side in sides)) for row in rows]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer.hooks import Hook
 from transformer.model import Transformer
 from transformer.models.one_stack.model import OneStack
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
@@ -63,15 +64,17 @@ def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:
 class Objective(nn.Module):
     """Model and loss as one module, to be compiled and distributed together."""
 
-    def __init__(self, model: Transformer | OneStack, recipe: TrainingRecipe) -> None:
+    def __init__(
+        self, model: Transformer | OneStack, recipe: TrainingRecipe, hooks: Hook | None = None
+    ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.hooks = model, hooks
         self.smoothing = recipe.label_smoothing
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
         """Return the summed loss and negative log-likelihood of a batch, in nats."""
         pad_id = self.model.config.pad_id
-        hidden, generator = self.model.hidden(src, tgt_in), self.model.generator
+        hidden, generator = self.model.hidden(src, tgt_in, self.hooks), self.model.generator
         return projected_cross_entropy(hidden, generator, tgt_out, self.smoothing, pad_id)
 
 

@@ -1,6 +1,5 @@
 """Gather a run's snapshots in one file beside a checkpoint's weights."""
 
-import io
 import json
 import logging
 from collections.abc import Mapping
@@ -12,19 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.checkpoint import weights
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
-from transformer.checkpoint.weights import (
-    check_missing,
-    check_stored,
-    describe_weights,
-    layout_of,
-    read_tensors,
-    weights_digest,
-)
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.files import npz
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.model import Transformer
@@ -76,7 +69,7 @@ def keep_snapshots(
         layout = stack_layout(kept.model.config)
     else:
         kept = load_checkpoint(checkpoint)
-        layout = layout_of(kept.config)
+        layout = weights.layout_of(kept.config)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
     states = [_read(file, layout.stored) for file in files]
@@ -88,7 +81,7 @@ def keep_snapshots(
     }
     for fineness in FINENESS:
         packed = arrays | pack(states, fineness)
-        if len(_archive(packed)) <= max_bytes:
+        if len(npz.packed(packed)) <= max_bytes:
             break
     else:
         raise ConfigError(
@@ -99,22 +92,22 @@ def keep_snapshots(
     corpus = text_of(recipe, load_corpus(recipe.data, data))
     val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
     with replaced_folder(checkpoint) as new:
-        write_atomic(new / FILE, _archive(packed))
+        write_atomic(new / FILE, npz.packed(packed))
         for k, file in enumerate(files):
             progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)
-        write_atomic(new / FILE, _archive(packed))
+        write_atomic(new / FILE, npz.packed(packed))
     return checkpoint / FILE
 
 
 def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    described = describe_weights(file)
+    described = weights.describe_weights(file)
     for name, description in described.items():
-        check_stored(file, name, description, shapes)
-    check_missing(file, sorted(shapes.keys() - described.keys()))
-    return dict(read_tensors(file, described))
+        weights.check_stored(file, name, description, shapes)
+    weights.check_missing(file, sorted(shapes.keys() - described.keys()))
+    return dict(weights.read_tensors(file, described))
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
@@ -122,7 +115,7 @@ def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     path, history = checkpoint / FILE, readable_history(checkpoint)
     if not history.snapshots:
         return
-    layout = (stack_layout if isinstance(model, OneStack) else layout_of)(model.config)
+    layout = (stack_layout if isinstance(model, OneStack) else weights.layout_of)(model.config)
     ref = ModelRef(checkpoint, history.snapshots[-1].updates)
     try:
         last = read_snapshot(ref, layout.stored)
@@ -133,7 +126,7 @@ def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     with np.load(path) as stored:
         arrays = dict(stored)
     about = _about(history.about, last, checkpoint, model, arrays["steps"])
-    write_atomic(path, _archive(arrays | {"about": about}))
+    write_atomic(path, npz.packed(arrays | {"about": about}))
 
 
 def _about(
@@ -156,14 +149,8 @@ def _about(
         for side in zip(*heads, strict=True)
     )
     relation = {
-        "weights": weights_digest(checkpoint),
+        "weights": weights.weights_digest(checkpoint),
         "end": bool((off <= allowed).all()),
         "cosine": float(torch.cosine_similarity(ours, theirs, dim=0)),
     }
     return np.array(json.dumps({**known, **relation}))
-
-
-def _archive(arrays: Mapping[str, object]) -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()

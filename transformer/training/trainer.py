@@ -4,8 +4,6 @@ Random numbers depend on (seed, epoch) or (seed, update, rank) alone, so there i
 run resumed on the same machine with as many threads gives bitwise the same result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import logging
@@ -148,7 +146,7 @@ class Trainer:
         settings = self.settings
         return token_batches(src, tgt, settings.batch_tokens, seed=settings.seed, epoch=epoch)
 
-    def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
+    def _epoch(self, n_updates: int, bar: "tqdm[Any]", board: Any) -> None:
         progress = self.progress
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens

@@ -27,7 +27,8 @@ from transformer.training.corpus import TYPED_SENTENCES, spelled_out
 from transformer.training.data import DataError
 from transformer.translator import Translator
 
-_COLUMNS = {"en": "English", "de": "German", "fr": "French"}
+#: Languages of the sentences, here and in `transformer.training.linked`.
+COLUMNS = {"en": "English", "de": "German", "fr": "French"}
 
 _QUOTES = str.maketrans({**dict.fromkeys("‘’ʼ`´", "'"), **dict.fromkeys("“”„«»", '"')})
 _SPACE_BEFORE = re.compile(r" (?=[,.;:!?…%€])")
@@ -55,21 +56,21 @@ class Verdict:
 
 
 def has_languages(src: str, tgt: str) -> bool:
-    """Return True if the list can test translation between two language codes."""
-    return src != tgt and {src, tgt} <= _COLUMNS.keys()
+    """Return True if there are sentences in two different languages, given by their codes."""
+    return src != tgt and {src, tgt} <= COLUMNS.keys()
 
 
 def typed_sentences(src: str, tgt: str) -> tuple[TypedSentence, ...]:
     """Return the list for two language codes. Raises `DataError` if it lacks one of them."""
     if not has_languages(src, tgt):
-        known = ", ".join(f"{name} ({code})" for code, name in _COLUMNS.items())
+        known = ", ".join(f"{name} ({code})" for code, name in COLUMNS.items())
         raise DataError(
             f"the typed sentences are in {known}; they cannot test {src or '?'} to {tgt or '?'}"
         )
     with TYPED_SENTENCES.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return tuple(
-        TypedSentence(row["topic"], variants(row[_COLUMNS[src]])[0], variants(row[_COLUMNS[tgt]]))
+        TypedSentence(row["topic"], variants(row[COLUMNS[src]])[0], variants(row[COLUMNS[tgt]]))
         for row in rows
     )
 

@@ -5,8 +5,6 @@ sentence and takes PRT for ADVP; a bracket that occurs twice counts twice. PYEVA
 does none of this: it keeps punctuation and compares sets.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
@@ -36,7 +34,7 @@ class Score:
     words: int = 0
     tags: int = 0
 
-    def __add__(self, other: Score) -> Score:
+    def __add__(self, other: "Score") -> "Score":
         return Score(*map(int.__add__, astuple(self), astuple(other)))
 
     @property

@@ -1,7 +1,5 @@
 """Phrase-structure trees, in the bracketed text of the Penn Treebank."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -30,10 +28,10 @@ class Tree:
     """A phrase, or a word with its tag."""
 
     label: str  # phrase label, such as NP, or part of speech
-    children: tuple[Tree, ...] = ()  # the phrases and words inside; none for a word
+    children: "tuple[Tree, ...]" = ()  # the phrases and words inside; none for a word
     word: str | None = None  # the word; None for a phrase
 
-    def leaves(self) -> Iterator[Tree]:
+    def leaves(self) -> "Iterator[Tree]":
         """Yield the words in order."""
         if self.word is not None:
             yield self

@@ -5,8 +5,6 @@ priority the longer it computes. So a short sentence waits for one step of a lon
 alternate, and none starves.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -90,12 +88,12 @@ class Job(Generic[T]):
         """Ask the job to stop at its next report."""
         self.ask(STOP)
 
-    def start(self, work: Callable[[Job[T]], T]) -> Self:
+    def start(self, work: "Callable[[Job[T]], T]") -> Self:
         """Start the work in a new thread; return the job."""
         threading.Thread(target=self._run, args=(work,), name="headlight-job", daemon=True).start()
         return self
 
-    def _run(self, work: Callable[[Job[T]], T]) -> None:
+    def _run(self, work: "Callable[[Job[T]], T]") -> None:
         _here.job = self
         try:
             result = work(self)
@@ -242,7 +240,7 @@ class Scheduler:
     def turn(
         self, waiting: Waiting = lambda ahead: report(ahead, 0), behind: float = 0.0,
         late: float | None = None,
-    ) -> Iterator[Turn]:  # fmt: skip
+    ) -> "Iterator[Turn]":  # fmt: skip
         """Wait for a turn and hold it within; no effect inside a turn of this scheduler.
 
         `report` offers it to others.
@@ -265,7 +263,7 @@ class Scheduler:
                 _here.turn = outer
                 self.release(turn)
 
-    def acquire(self, turn: Turn) -> None:
+    def acquire(self, turn: "Turn") -> None:
         """Wait until this turn may run."""
         with self._lock:
             insort(self._queue, turn, key=attrgetter("rank"))
@@ -282,14 +280,14 @@ class Scheduler:
             raise
         turn.start_clock()
 
-    def release(self, turn: Turn) -> None:
+    def release(self, turn: "Turn") -> None:
         """Start the next turn in the queue if this turn runs."""
         if turn.runs.is_set():
             turn.stop_clock()
             with self._lock:
                 self._end(turn)
 
-    def offer(self, turn: Turn) -> None:
+    def offer(self, turn: "Turn") -> None:
         """Yield to waiting work of higher priority."""
         turn.stop_clock()
         with self._lock:
@@ -298,7 +296,7 @@ class Scheduler:
         self.release(turn)
         self.acquire(turn)
 
-    def _end(self, turn: Turn) -> None:
+    def _end(self, turn: "Turn") -> None:
         turn.runs.clear()
         if self._running is turn:
             self._running = None
@@ -309,7 +307,7 @@ class Scheduler:
             self._running, self._since = self._queue.pop(0), time.monotonic()
             self._running.runs.set()
 
-    def _ahead(self, turn: Turn) -> int:
+    def _ahead(self, turn: "Turn") -> int:
         """Return the number of jobs ahead of a turn, after ending one that has run too long."""
         with self._lock:
             if self._running and time.monotonic() - self._since > self._patience:

@@ -1,15 +1,15 @@
 """Figures of the page "Word for word": links of one sentence, and a grid of alignment errors."""
 
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, file_stem
 from figures.labels import cell_name, counted, numbered
-from transformer.evaluation.alignment import Grid, Measure, measured_maps
+from transformer.evaluation.alignment import Grid, measured_maps
 from transformer.measures.pharaoh import written
 from transformer.measures.words import LinkUnits, Row, links, word_maps, words_of
-from transformer.trace.records import Trace
+from transformer.trace.records import CellMeasure, Trace
 from transformer.types import Floats
 from ui.components.lines import Drawing, drawing
 from ui.export.programs import facts_of
@@ -27,7 +27,7 @@ def units_of(trace: Trace, row: Row) -> LinkUnits:
 
 
 def word_map(
-    model: Any, trace: Trace, measure: Measure, layer: int | None, head: int | None, row: Row
+    model: Any, trace: Trace, measure: CellMeasure, layer: int | None, head: int | None, row: Row
 ) -> Floats:
     """Return one map between words, [targets, sources]."""
     values = measured_maps(model, trace, measure, layer, head)
@@ -53,7 +53,7 @@ def drawing_of(trace: Trace, row: Row, maps: Floats, *, soft: bool) -> Drawing:
 
 
 def word_for_word(
-    model: Any, trace: Trace, *, measure: Measure = "weight", layer: int | None = 0,
+    model: Any, trace: Trace, *, measure: CellMeasure = "weight", layer: int | None = 0,
     head: int | None = None, row: Row = "reading", soft: bool = False,
 ) -> Exhibit:  # fmt: skip
     """Return the word alignment of a translation as a figure.
@@ -106,8 +106,3 @@ def grid_exhibit(grid: Grid) -> Exhibit:
             "rows": np.array(get_args(Row)),
         },
     )  # fmt: skip
-
-
-def as_measure(name: str) -> Measure:
-    """Return a measure by its name on other pages."""
-    return cast(Measure, name)

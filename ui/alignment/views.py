@@ -3,27 +3,28 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import streamlit as st
 
 from figures.attention import head_table
-from figures.labels import plain, signed
+from figures.labels import cell_name, plain, signed
 from transformer.errors import InputError
 from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
-from transformer.measures.pharaoh import MOST_PAIRS, Linked, read_linked, written
+from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
+from transformer.trace.records import Trace
 from transformer.training.data import reversal
-from transformer.training.linked import has_links, linked_sentences
+from transformer.training.linked import linked_sentences
+from transformer.training.typed import has_languages
 from transformer.translator import Translator
 from transformer.types import Floats, Report
-from ui.alignment.choice import GOLDS, AlignmentChoice, place_now, row_now
 from ui.alignment.exhibits import (
     ROWS,
-    as_measure,
     drawing_of,
     grid_exhibit,
     units_of,
@@ -32,10 +33,12 @@ from ui.alignment.exhibits import (
 )
 from ui.components.mount import show
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.side import Side
+from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
 from ui.core.view import View
 from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
 from ui.export.download import download_button, figure_for
@@ -43,14 +46,49 @@ from ui.frame.steering import draw_steer_form
 from ui.work.desk import MEASURING, computed, drawn, get_tracer, run
 from ui.work.results import Computation
 
+_NO_EFFECT = (
+    " Effects are left out: for each head, every pair of words would have to be cut and read again."
+)
 #: Pairs of a set that the page reads; the command line reads all.
 MOST = 100
 _OWN = "headlight_own_links"
 
+#: Where gold links come from, and their names on screen.
+GOLDS = {
+    "made": "Training text that knows its links", "letters": "Strings and their reversals",
+    "drawn": "RWTH: links that people drew", "own": "My own",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AlignmentChoice(Choice):
+    """The URL parameters; `LAYER` and `HEAD` are shared with other pages."""
+
+    row: Param[str] = Param("row", one_of(get_args(Row)), "reading")
+    soft: Param[bool] = url_state.switch("soft")
+    gold: Param[str] = Param("gold", one_of(GOLDS), "made")
+    #: whether every head is measured against `gold`
+    errors: Param[bool] = url_state.switch("errors", of="model gold")
+    layer: Param[int | None] = LAYER
+    head: Param[int | None] = HEAD
+    kind: Param[str] = KIND
+
+
+def row_now() -> Row:
+    """Return the stored row."""
+    return next(row for row in get_args(Row) if row == url_state.get(AlignmentChoice.row))
+
+
+def place_now(trace: Trace) -> tuple[int | None, int | None]:
+    """Return the layer and head, from 0; by default layer 1, all heads together."""
+    stored = url_state.stored(LAYER) or url_state.stored(HEAD)
+    n_layers, n_heads = trace.cross.shape[:2]
+    return url_state.cell(n_layers, n_heads, "cross") if stored else (0, None)
+
 
 def map_of(side: Side) -> Computation[Floats]:
     """Return the computation of the map on screen."""
-    place = as_measure(cell_measure()), *place_now(side.trace), row_now()
+    place = cell_measure(), *place_now(side.trace), row_now()
     return Computation(
         "word map", place, lambda model, trace: word_map(model, trace, *place)
     )  # fmt: skip
@@ -71,10 +109,8 @@ def draw_links(side: Side) -> None:
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
     show(drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment")
-    found, words = (
-        sorted(links(maps), key=lambda link: link[::-1]),
-        words_of(trace, row, units_of(trace, row)),
-    )
+    found = sorted(links(maps), key=lambda link: link[::-1])
+    words = words_of(trace, row, units_of(trace, row))
     spelled = " · ".join(
         f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
         for source, target in found
@@ -95,7 +131,7 @@ def draw_links(side: Side) -> None:
                 draw_steer_form(view)
         download_button(
             partial(
-                figure_for, view, word_for_word, measure=as_measure(cell_measure()),
+                figure_for, view, word_for_word, measure=cell_measure(),
                 layer=cell[0], head=cell[1], row=row, soft=soft,
             ),
             key="alignment", name=f"word-for-word-{cell_measure()}", n_numbers=maps.size,
@@ -105,7 +141,7 @@ def draw_links(side: Side) -> None:
 def golds_of(view: View) -> tuple[str, ...]:
     """Return the sets of gold links that fit a model's languages."""
     source, target = languages_of_training(view.entry.whole, view.entry.metrics)
-    golds = ["made"] * has_links(source, target)
+    golds = ["made"] * has_languages(source, target)
     golds += ["letters"] * (view.examples.kind == "letters")
     if {source, target} == {"en", "de"} and _folder() is not None:
         golds.append("drawn")
@@ -157,11 +193,11 @@ def draw_errors(view: View) -> None:
             st.button("Measure every head", key="errors_asked", icon=":material/grid_on:",
                       **sets(AlignmentChoice.errors, True))  # fmt: skip
     if aligned is not None and url_state.get(AlignmentChoice.errors):
-        whole = isinstance(model, Translator) and view.kind == "checkpoint"
+        every = isinstance(model, Translator) and view.kind == "checkpoint"
+        options: dict[str, Any] = {} if every else {"measures": ["weight"]}
 
         def make(report: Report) -> Grid:
-            grid = partial(error_grid, model, aligned, progress=report)
-            return grid() if whole else grid(["weight"])
+            return error_grid(model, aligned, progress=report, **options)
 
         work = ("alignment", view.entry.ref, view.device, aligned)
         _draw_grid(run(work, make, MEASURING))
@@ -170,63 +206,52 @@ def draw_errors(view: View) -> None:
 def _own() -> Aligned | None:
     """Draw the field for a visitor's own links, and return them if they are valid."""
     first = st.selectbox("Words count from", [0, 1], key="own_first", width=130)
-    file = st.file_uploader(
+    text = st.text_area(
         f"One pair a line, at most {MOST_PAIRS}: source ||| target ||| 0-0 1-2 2p3 (p: possible)",
-        ["txt", "tsv"], max_upload_size=1, key="own_links",
+        st.session_state.get(_OWN, ""), max_chars=MOST_CHARACTERS, key="own_links",
     )  # fmt: skip
-    if file is not None:
-        st.session_state[_OWN] = file.getvalue()
-    if not (raw := st.session_state.get(_OWN)):
-        return None
+    st.session_state[_OWN] = text
     try:
-        return joined([*read_linked(raw.decode(), first)])
-    except (InputError, UnicodeDecodeError) as error:
-        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-        st.warning(plain(f"{reason[:1].upper()}{reason[1:]}."), icon=":material/short_text:")
+        return joined([*read_linked(text, first)]) if text.strip() else None
+    except InputError as error:
+        st.warning(
+            plain(f"{str(error)[:1].upper()}{str(error)[1:]}."), icon=":material/short_text:"
+        )
         return None
 
 
 def _draw_grid(grid: Grid) -> None:
     best, row, name = grid.best(), row_now(), cell_measure()
-    where = f"layer {best.layer + 1}, " + (
-        "all heads together" if best.head is None else f"head {best.head + 1}"
-    )
+    where = cell_name((best.layer, best.head), "together").capitalize()
     low, high = best.interval
     st.markdown(
-        f"**{where.capitalize()}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one half of "
-        f"{len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; on the "
-        f"other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and a "
-        f"guess along the diagonal has {best.diagonal:.1%}."
+        f"**{where}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
+        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; "
+        f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
+        f"a guess along the diagonal has {best.diagonal:.1%}."
     )
     measure = name if name in grid.measures else "weight"
     errors = grid.errors()[list(grid.measures).index(measure), get_args(Row).index(row)]
     at = tuple(
         int(place) for place in np.unravel_index(errors[:, :-1].argmin(), errors[:, :-1].shape)
     )
-    st.caption(f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best.")
+    st.caption(
+        f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best."
+        + _NO_EFFECT * (name == "effect")
+    )
     draw_chart(
         drawn(head_table, errors[:, :-1], current_theme(), what="AER"),
         f"Least error: layer {at[0] + 1}, head {at[1] + 1}, {errors[at]:.2f}.", key="errors",
     )  # fmt: skip
-    _draw_bests(grid)
+    lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
+    for one in (grid.best(measure, row) for measure in grid.measures for row in get_args(Row)):
+        place = cell_name((one.layer, one.head), "together")
+        lines.append(f"| {one.measure} | {one.row} | {place} | {one.error:.1%} |")
+    lines.append(f"| none | | a guess along the diagonal | {best.diagonal:.1%} |")
+    st.markdown("\n".join(lines))
     heads = json.dumps({
         "alignment_heads": grid.alignment_heads(), "measure": best.measure, "row": best.row,
     })  # fmt: skip
     st.caption("Your alignment heads, [layer, head] from 0, better than the diagonal, to copy:")
     st.code(heads, language="json")
     download_button(lambda: grid_exhibit(grid), key="errors", name="alignment-errors")
-
-
-def _draw_bests(grid: Grid) -> None:
-    """Draw the best place of each measure and row in words, chosen on one half."""
-    first, second = grid.errors(0), grid.errors(int(len(grid.counts) > 1))
-    lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
-    for at, measure in enumerate(grid.measures):
-        for number, row in enumerate(get_args(Row)):
-            layer, head = np.unravel_index(first[at, number].argmin(), first.shape[2:])
-            which = "all heads" if head == first.shape[-1] - 1 else f"head {head + 1}"
-            error = second[at, number, layer, head]
-            lines.append(f"| {measure} | {row} | layer {layer + 1}, {which} | {error:.1%} |")
-    guess = grid.diagonal(int(len(grid.counts) > 1))
-    lines.append(f"| none | | a guess along the diagonal | {guess:.1%} |")
-    st.markdown("\n".join(lines))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from figures.labels import plain, reads, signed
+from figures.labels import cell_name, plain, reads, signed
 from transformer.measures.heads import ranks
 from transformer.trace.records import CELL_MEASURES
 from ui.attention.choice import get_maps, places_of
@@ -26,11 +26,26 @@ SMALL = 0.1  # of a map's largest: cells below it by both measures have no rank 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
     """Say below a map what its cells show, and which keys get its attention."""
-    weights, places = view.of_weights, places_of(choice)
-    if text := about_cells(weights, places, check=check):
+    if text := about_cells(view.of_weights, places_of(choice), check=check):
         st.caption(text)
-    if places:
-        draw_sinks(weights, get_trace(weights), places[0])
+    draw_keys(view, choice)
+
+
+def draw_keys(view: View, choice: AttentionChoice, key: str = "every") -> None:
+    """Draw the attention of a map by class of key and, beside words only, the map with every key.
+
+    Of lines, it is the map of the first head.
+    """
+    lines = [(choice.kind, *head) for head in choice.heads[:1] if choice.display == "heads"]
+    for place in (*places_of(choice), *lines):
+        if len(choice.heads) > 1 and lines:
+            st.caption(f"{cell_name(choice.heads[0]).capitalize()}:")
+        draw_sinks(view.of_weights, get_trace(view.of_weights), place)
+        if url_state.get(CellChoice.words_only):
+            every = measured_view(view, [place], every=True)
+            alone = replace(choice, display="matrix", cell=place[1:], chosen=False)
+            st.caption("The same map with every key:")
+            show(shown_map(get_maps(every, get_trace(every), alone), alone).lens(260), key=key)
 
 
 def other_map(view: View, choice: AttentionChoice) -> Map | str:

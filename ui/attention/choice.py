@@ -29,7 +29,6 @@ from ui.attention.maps import (
     maps_of,
     sheet_of,
     tab_of,
-    to_pieces,
     values_of,
 )
 from ui.components.grid import MOST_AT_ONCE, Cell, Sheet, Tab
@@ -75,10 +74,6 @@ def _parse_position(raw: str) -> int:
     return url_state.whole(1, 99_999)(raw) - 1
 
 
-def _write_position(position: int) -> str:
-    return str(position + 1)
-
-
 def _parse_pin(raw: str) -> Pin | None:
     """Parse `q3` (a query) or `k5` (a key); `none` if nothing is pinned."""
     if raw == "none":
@@ -118,10 +113,10 @@ class AttentionSettings(Choice):
         "tokens kind",
     )
     queries: Param[tuple[int, ...] | None] = several(
-        "queries", _parse_position, _write_position, "tokens kind"
+        "queries", _parse_position, lambda at: str(at + 1), "tokens kind"
     )
     keys: Param[tuple[int, ...] | None] = several(
-        "keys", _parse_position, _write_position, "tokens kind"
+        "keys", _parse_position, lambda at: str(at + 1), "tokens kind"
     )
     find: Param[str] = Param("find", url_state.text(60), PATTERNS[0])
     find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
@@ -241,7 +236,7 @@ def choose_selection(selection: Selection) -> None:
 
 def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
     """Rank heads in the finder by their weight from a query unit to a key unit."""
-    queries, keys = to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)
+    queries, keys = maps.pieces((query,), (key,))
     url_state.store({
         KIND: choice.kind, AttentionSettings.find: "pair",
         AttentionSettings.queries: queries, AttentionSettings.keys: keys,
@@ -333,14 +328,12 @@ def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
     return computed(view, _by_words(choice.kind, choice.units))
 
 
-def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
-    """Return the grid of all maps."""
-    return computed(view, _sheet(choice))
-
-
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
     """Return the grid's tab for every kind, with its maps if they are sent at once."""
-    sheets = {kind: get_sheet(view, replace(choice, kind=kind)) for kind in _at_once(trace, choice)}
+    sheets = {
+        kind: computed(view, sheet_for(replace(choice, kind=kind)))
+        for kind in _at_once(trace, choice)
+    }
     return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
 
 
@@ -351,11 +344,6 @@ def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int
     return max(maps.weights.shape[1] for maps in every), longest
 
 
-def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
-    """Return the lines of the chosen heads."""
-    return computed(view, _drawing(choice))
-
-
 def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any]]:
     """Return the computations for one display."""
     first: list[Computation[Any]] = []
@@ -363,9 +351,9 @@ def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any
         kinds = kinds_of(trace) if choice.display == "grid" else (choice.kind,)
         first += [_by_words(kind, choice.units) for kind in kinds]
     if choice.display == "grid":
-        first += [_sheet(replace(choice, kind=kind)) for kind in _at_once(trace, choice)]
+        first += [sheet_for(replace(choice, kind=kind)) for kind in _at_once(trace, choice)]
     elif choice.display == "heads":
-        first.append(_drawing(choice))
+        first.append(lines_for(choice))
     return first
 
 
@@ -380,14 +368,16 @@ def _by_words(kind: AttentionKind, units: str) -> Computation[Maps]:
     return Computation("words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
 
 
-def _sheet(choice: AttentionChoice) -> Computation[Sheet]:
+def sheet_for(choice: AttentionChoice) -> Computation[Sheet]:
+    """Return the computation of the grid of all maps."""
     return Computation(
         "grid", (choice.kind, choice.units, choice.how, choice.dim),
         lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
     )  # fmt: skip
 
 
-def _drawing(choice: AttentionChoice) -> Computation[Drawing]:
+def lines_for(choice: AttentionChoice) -> Computation[Drawing]:
+    """Return the computation of the chosen heads' lines."""
     return Computation(
         "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),
         lambda _, trace: drawing_of(maps_of(trace, choice.kind, choice.units), choice),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, Bools
 from ui.attention.choice import AttentionSettings
-from ui.attention.maps import AttentionChoice, Maps, kinds_of, to_pieces, to_units
+from ui.attention.maps import AttentionChoice, Maps, kinds_of
 from ui.components.grid import Cell, switched
 from ui.components.mount import show
 from ui.components.packing import fits
@@ -116,14 +117,12 @@ def take_switch(off: Mapping[str, Bools]) -> None:
 
 def offer_cut(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Offer to cut the edge between the chosen query and key, in the map's heads and in all."""
-    queries = to_units(choice.queries, maps.query_groups)
-    keys = to_units(choice.keys, maps.key_groups)
+    queries, keys = maps.units(choice)
     if view.kind != "checkpoint" or len(queries) != 1 or len(keys) != 1:
         return
     edges = [
         (query, key)
-        for query in to_pieces(queries, maps.query_groups)
-        for key in to_pieces(keys, maps.key_groups)
+        for query, key in product(*maps.pieces(queries, keys))
         if key <= query or not maps.causal
     ]
     if not edges:

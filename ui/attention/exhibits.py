@@ -104,17 +104,13 @@ def found_heads(
     values = values_of(maps, kind, find, queries, keys)
     if values is None:
         raise InputError(f"no row of {kind} has the pattern {find!r}")
-    layers, heads = (tuple(str(i + 1) for i in range(size)) for size in values.shape)
     share, weight = is_share(values), find in PATTERNS
     title = f"Weight on {NAMES[find].replace('`', '')}" if weight else find  # type: ignore[index]
     caption = "Weight on these keys, averaged over the rows that have one."
     if not weight:
         whose = "" if is_built_in(find) else " from outside Headlight"
         caption = f"A measure{whose}, for every head."
-    part = Panel(
-        title, values, layers, heads, "layer", "head", "attention" if share else "diverging",
-        "" if share else find,
-    )  # fmt: skip
+    part = Panel.of_heads(title, values, *(() if share else ("diverging", find)))
     return Exhibit(
         name=file_stem(maps.kind_text.name, find), title=f"{maps.kind_text.name}: {title.lower()}",
         caption=caption, parts=(part,), arrays={"values": values},

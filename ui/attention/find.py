@@ -1,6 +1,7 @@
 """Find heads by a pattern: all heads ranked by their share of attention on it."""
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -30,14 +31,12 @@ from ui.attention.maps import (
     kind_text_of,
     kinds_of,
     mask_of,
-    to_pieces,
-    to_units,
 )
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.url_state import KIND
 from ui.core.view import View
-from ui.core.widgets import bound, fill
+from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of, trace_for
 from ui.work.desk import computed, drawn
 
@@ -45,8 +44,6 @@ _MOST = 10  # heads in the ranking
 
 #: Prefix of role names among the patterns.
 _ROLE = "role."
-
-_SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
@@ -178,22 +175,21 @@ def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> 
 
     The matrix sums the same tokens; without any, the pair is the last query and the first key.
     """
-    queries = to_units(choice.queries, maps.query_groups) or (len(maps.queries) - 1,)
-    keys = to_units(choice.keys, maps.key_groups) or (0,)
-    chosen = queries[0], keys[0]
-    for side, labels, at in zip(_SIDES, (maps.queries, maps.keys), chosen, strict=True):
-        named = [f"{i + 1} {plain_token(label)}" for i, label in enumerate(labels)]
-        fill(f"find_{side}_box", named[at])
+    queries, keys = maps.units(choice)
+    chosen = (*queries, len(maps.queries) - 1)[0], (*keys, 0)[0]
+
+    def take(n: int, at: int) -> None:
+        choose_selection(maps.pieces(*as_units((chosen[0], at) if n else (at, chosen[1]))))
+
+    for n, (side, label, labels) in enumerate((
+        ("query", "From the query", maps.queries), ("key", "to the key", maps.keys)
+    )):  # fmt: skip
+        named = [f"{i} {plain_token(token)}" for i, token in enumerate(labels, 1)]
         where.selectbox(
-            "From the query" if side == "query" else "to the key", named, key=f"find_{side}_box",
-            on_change=_take_pair, args=(maps,), width=200,
+            label, range(len(labels)), format_func=named.__getitem__, width=200,
+            **filled(f"find_{side}_box", chosen[n], partial(take, n)),
         )  # fmt: skip
     return chosen
-
-
-def _take_pair(maps: Maps) -> None:
-    at = [int(st.session_state[f"find_{side}_box"].split(" ", 1)[0]) - 1 for side in _SIDES]
-    choose_selection((to_pieces((at[0],), maps.query_groups), to_pieces((at[1],), maps.key_groups)))
 
 
 def _can(pattern: str, kind: AttentionKind) -> bool:

@@ -41,7 +41,7 @@ from transformer.measures.words import Groups, maps_by_words, merge, predicted_w
 from transformer.trace.records import Cells, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats
 from ui.components.grid import Cell, Sheet, Tab, grid_sheet
-from ui.components.lens import Map
+from ui.components.lens import Map, Selection
 from ui.components.lines import Drawing, Pin, drawing
 
 Display = Literal["grid", "heads", "matrix"]
@@ -168,6 +168,14 @@ class Maps:
     #: [L + 1, H + 1, n, m], with all heads and all layers together; None if these are means
     wide: Floats | None = None
 
+    def units(self, choice: AttentionChoice) -> Selection:
+        """Return the selected queries and keys as units."""
+        return to_units(choice.queries, self.query_groups), to_units(choice.keys, self.key_groups)
+
+    def pieces(self, queries: Sequence[int], keys: Sequence[int]) -> Selection:
+        """Return units of queries and keys as pieces."""
+        return to_pieces(queries, self.query_groups), to_pieces(keys, self.key_groups)
+
 
 def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     """Return the maps of one kind in `units`, "tokens" or "words"."""
@@ -290,9 +298,7 @@ def values_of(
 
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
     """Return every head's weight on the selected keys, averaged over selected queries, [L, H]."""
-    queries = to_units(choice.queries, maps.query_groups)
-    keys = to_units(choice.keys, maps.key_groups)
-    return mass_by_head(maps.weights, queries, keys).astype("f4")
+    return mass_by_head(maps.weights, *maps.units(choice)).astype("f4")
 
 
 def share_of(weights: Floats, keys: Sequence[int]) -> float:

@@ -1,10 +1,11 @@
 """Displays of the Attention page: a grid of all maps, lines between tokens, one matrix."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -18,13 +19,13 @@ from ui.attention.choice import (
     ask_pair,
     choose_cell,
     choose_selection,
-    get_drawing,
     get_maps,
-    get_sheet,
     get_tabs,
     heads_do,
     largest,
+    lines_for,
     mark_heads,
+    sheet_for,
     wanted_cell,
     wanted_marks,
 )
@@ -43,7 +44,7 @@ from ui.attention.maps import (
     to_units,
 )
 from ui.components.grid import GridChoice, grid_component
-from ui.components.lens import Map, Selection
+from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
 from ui.components.packing import index_pair
@@ -52,12 +53,12 @@ from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, cells_control, choose_one, fill, layer_and_head
+from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
-from ui.work.desk import drawn, get_trace, get_tracer
+from ui.work.desk import computed, drawn, get_trace, get_tracer
 
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
@@ -99,7 +100,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     with grid.container():
         maps_shown = grid_component(
-            get_tabs(several, trace, choice) if tabs else get_sheet(several, choice),
+            get_tabs(several, trace, choice) if tabs else computed(several, sheet_for(choice)),
             wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
             does=heads_do(several, trace) if tabs else {"": heads_do(several, trace)[choice.kind]},
@@ -139,7 +140,7 @@ def _take(chosen: GridChoice) -> None:
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn = get_drawing(view, choice)
+    drawn = computed(view, lines_for(choice))
     draw_lines(drawn, choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
@@ -226,12 +227,10 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
-        selected = (
-            to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
-        )  # fmt: skip
         draw_map(
-            shown, "matrix", max_height=900 if wide else 520, selected=selected,
-            on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
+            shown, "matrix", max_height=900 if wide else 520, selected=maps.units(choice),
+            on_choose=lambda selection: choose_selection(maps.pieces(*selection)),
+            on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
         say_measure(view, choice, check=against)
         offer_cut(view, choice, maps)
@@ -277,11 +276,10 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     """Draw the controls that choose and combine heads, in a popover."""
     draw_combine()
     n_layers, n_heads = maps.weights.shape[:2]
-    options = [f"{i + 1}.{j + 1}" for i in range(n_layers) for j in range(n_heads)]
-    fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
     st.multiselect(
-        "Chosen heads", options, key="heads_widget", on_change=_take_heads,
-        placeholder="Layer.head",
+        "Chosen heads", [*np.ndindex(n_layers, n_heads)], placeholder="Layer.head",
+        format_func=lambda head: AttentionSettings.heads.write((head,)),
+        **filled("heads_widget", [*choice.heads], mark_heads),
         help="Layer and head, as in 3.1. The Heads view draws the same heads.",
     )  # fmt: skip
     choose_one(
@@ -294,11 +292,10 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
     """Draw every head's weight on the selected tokens, summed over keys, mean over queries."""
+    rows, columns = maps.units(choice)
     if choice.keys:
         values = selected_mass(maps, choice)
         layer, head = divmod(int(values.argmax()), values.shape[1])
-        rows = to_units(choice.queries, maps.query_groups)
-        columns = to_units(choice.keys, maps.key_groups)
         reader, read = (
             code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
             for labels, places in ((maps.queries, rows), (maps.keys, columns))
@@ -312,17 +309,20 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
         st.caption(alt)
     else:
         st.caption("Choose keys here, or their labels in the matrix.")
-    for side, labels, positions, groups in (
-        ("Keys", maps.keys, choice.keys, maps.key_groups),
-        ("Queries", maps.queries, choice.queries, maps.query_groups),
+
+    def take(side: str, units: Sequence[int]) -> None:
+        chosen = {"queries": rows, "keys": columns} | {side: tuple(sorted(units))}
+        choose_selection(maps.pieces(**chosen))
+
+    for side, empty, labels, chosen in (
+        ("Keys", "Choose keys", maps.keys, columns),
+        ("Queries", "All queries", maps.queries, rows),
     ):
-        named = [f"{at + 1} {plain_token(label)}" for at, label in enumerate(labels)]
-        key = f"{side.lower()}_widget"
-        fill(key, [named[at] for at in to_units(positions, groups)])
+        named = [f"{at} {plain_token(label)}" for at, label in enumerate(labels, 1)]
         st.multiselect(
-            side, named, key=key, on_change=_take_tokens, args=(maps,),
-            placeholder="All queries" if side == "Queries" else "Choose keys",
+            side, range(len(labels)), format_func=named.__getitem__, placeholder=empty,
             help=term("query" if side == "Queries" else "key"),
+            **filled(f"{side.lower()}_widget", [*chosen], partial(take, side.lower())),
         )  # fmt: skip
 
 
@@ -360,27 +360,6 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-
-
-def _as_pieces(maps: Maps) -> Callable[[Selection], None]:
-    def take(selection: Selection) -> None:
-        queries, keys = selection
-        choose_selection((to_pieces(queries, maps.query_groups), to_pieces(keys, maps.key_groups)))
-
-    return take
-
-
-def _take_tokens(maps: Maps) -> None:
-    chosen = [
-        tuple(sorted(int(label.split(" ", 1)[0]) - 1 for label in st.session_state[key]))
-        for key in ("queries_widget", "keys_widget")
-    ]
-    _as_pieces(maps)((chosen[0], chosen[1]))
-
-
-def _take_heads() -> None:
-    chosen = "-".join(st.session_state["heads_widget"]) or "none"
-    mark_heads(AttentionSettings.heads.parse(chosen) or ())
 
 
 def offer(

@@ -23,18 +23,10 @@ def _search(side: Side) -> Search:
     return search_of(side.view, side.trace)
 
 
-def _draw_decoded(side: Side) -> None:
-    st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
-
-
 def _draw_tree(side: Side) -> None:
     search, slot = _search(side), _SLOTS[side.letter]
     ensure_node(search.tree, slot.a)
     draw_tree(search, partial(keep, slot=slot), slot)
-
-
-def _draw_why(side: Side) -> None:
-    draw_why(_search(side), side.lead)
 
 
 def _draw_node(side: Side) -> None:
@@ -74,6 +66,9 @@ def _lacks(side: Side) -> str | None:
 
 
 BESIDE = Beside(
-    (_draw_decoded, _draw_tree, _draw_why, _draw_node), _figure, settings=_settings, lacks=_lacks,
-    params=(*_NODES.values(), BeamChoice.dropped),
+    (
+        lambda side: st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}"), _draw_tree,
+        lambda side: draw_why(_search(side), side.lead), _draw_node,
+    ),
+    _figure, settings=_settings, lacks=_lacks, params=(*_NODES.values(), BeamChoice.dropped),
 )  # fmt: skip

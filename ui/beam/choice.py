@@ -7,8 +7,8 @@ from transformer.measures.beam import Node, Tree
 from ui.beam.exhibits import LOOKS
 from ui.components.tree import TreeChoice
 from ui.core import url_state
-from ui.core.choice import Choice
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.choice import PlaceChoice
+from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
 
@@ -27,7 +27,7 @@ def mark(name: str) -> Param[Mark | None]:
 
 
 @dataclass(frozen=True)
-class BeamChoice(Choice):
+class BeamChoice(PlaceChoice):
     """URL parameters; "auto" shows dropped nodes for a beam of 1 only."""
 
     a: Param[Mark | None] = mark("a")
@@ -35,9 +35,6 @@ class BeamChoice(Choice):
     dropped: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
     panel: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
     look: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
-    kind: Param[str] = KIND
-    layer: Param[int | None] = LAYER
-    head: Param[int | None] = HEAD
     units: Param[str] = UNITS
 
 

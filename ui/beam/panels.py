@@ -13,7 +13,6 @@ from figures.labels import code, plain, probability, shorten, signed
 from figures.outcomes import (
     Decode,
     penalty_of,
-    place_at,
     score_arithmetic,
     summary,
     text_of,
@@ -21,7 +20,7 @@ from figures.outcomes import (
     why_the_winner_won,
 )
 from transformer.measures.beam import Comparison, Node, Tree, beam_tree, compare
-from transformer.measures.finish import ALPHAS, score_at
+from transformer.measures.finish import ALPHAS, ranking, score_at
 from transformer.trace.records import Trace
 from ui.beam import exhibits
 from ui.beam.choice import PAGE, BeamChoice, Slot, choice, chosen, put
@@ -34,7 +33,7 @@ from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
 from ui.core.view import View
-from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
+from ui.core.widgets import UNITS, choose_one, filled, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import begin_with, draw_why_link
 from ui.work.desk import computed, drawn, get_translator
@@ -212,13 +211,10 @@ def _choose_branches(search: Search) -> None:
         options = list(tree.leaves)
         if node is not None and node.index not in options:
             options.append(node.index)
-        key = f"beam_{name}_box"
-        fill(key, None if node is None else node.index)
         column.selectbox(
-            name, options, key=key,
-            on_change=lambda param=param, key=key: put(tree, param, st.session_state[key]),
-            placeholder="Choose one", format_func=partial(branch_name, search),
+            name, options, placeholder="Choose one", format_func=partial(branch_name, search),
             help=term("branch"),
+            **filled(f"beam_{name}_box", node and node.index, partial(put, tree, param)),
         )  # fmt: skip
 
 
@@ -260,6 +256,7 @@ def finished_panel(search: Search) -> None:
         st.caption("No hypothesis finished.")
         return
     leaves = [tree.node(index) for index in tree.leaves]
+    likely = ranking(leaves, 0.0, tree.rule)
     rows: dict[str, list[str]] = {
         "place": [str(place) for place in range(1, len(leaves) + 1)],
         "translation": [
@@ -269,7 +266,9 @@ def finished_panel(search: Search) -> None:
         "tokens": [str(node.length) for node in leaves],
         "penalty": [f"{tree.rule.penalty(node.length, tree.alpha):.3f}" for node in leaves],
         linked("score", "score"): [signed(node.score, 3) for node in leaves],
-        linked("place at α = 0", "α"): [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
+        linked("place at α = 0", "α"): [
+            str(likely.index(place) + 1) for place in range(len(leaves))
+        ],
     }
     st.table(rows, border="horizontal", hide_index=True)
     if len(leaves) > tree.beam_size:

@@ -14,13 +14,14 @@ from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
+from ui.attention.against import draw_keys
 from ui.attention.choice import (
     AttentionSettings,
-    get_drawing,
     get_maps,
-    get_sheet,
+    lines_for,
     places_of,
     read_choice,
+    sheet_for,
 )
 from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
@@ -39,7 +40,7 @@ from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
+from ui.core.layout import current_theme, draw_chart
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
@@ -47,6 +48,7 @@ from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.frame.cells import about_cells, measured_side
 from ui.head.choice import kind_now, shared_kinds
+from ui.work.desk import computed
 from ui.work.results import once
 
 #: By name: the label, and the Attention page's display on each side.
@@ -210,6 +212,7 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     drawn = shown_map(maps, choice)
     st.markdown(f"{side.lead}{plain(drawn.name)}")
     show(drawn.lens(max_height), key=key)
+    draw_keys(side.view, choice, f"{key}_every")
 
 
 def _matrices(both: Both) -> None:
@@ -268,7 +271,9 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        component = grid_component(get_sheet(side.view, choice), choice.cell, cell_width=56)
+        component = grid_component(
+            computed(side.view, sheet_for(choice)), choice.cell, cell_width=56
+        )
         show(
             component, key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
@@ -320,10 +325,9 @@ def _draw_evenness(both: Both, side: Side) -> None:
     st.markdown(f"{side.lead}evenness of each head")
     spread = evenness(both.of(side)[1].weights)
     layer, head = np.unravel_index(int(spread.argmin()), spread.shape)
-    st.altair_chart(
-        sized(head_table(spread.astype("f4"), current_theme(), what="share of entropy")),
-        theme=None,
-        alt=f"{side.letter}: each head's entropy as a share of its maximum; the lowest is "
+    draw_chart(
+        head_table(spread.astype("f4"), current_theme(), what="share of entropy"),
+        f"{side.letter}: each head's entropy as a share of its maximum; the lowest is "
         f"{spread.min():.2f}, in layer {layer + 1}, head {head + 1}.",
     )
 
@@ -331,7 +335,9 @@ def _draw_evenness(both: Both, side: Side) -> None:
 def _lines(both: Both) -> None:
     draw_mass(st.container())
     left, right = (maps.weights.shape[2:] for maps in both.maps)
-    drawings = {side.letter: get_drawing(side.view, both.of(side)[0]) for side in both.pair.sides}
+    drawings = {
+        side.letter: computed(side.view, lines_for(both.of(side)[0])) for side in both.pair.sides
+    }
     if both.maps[0].queries == both.maps[1].queries:  # the same query stands out on both sides
         lead = {"lead": drawings["A"].header["lead"]}
         drawings["B"] = replace(drawings["B"], header=drawings["B"].header | lead)
@@ -341,6 +347,7 @@ def _lines(both: Both) -> None:
         st.markdown(f"{side.lead}{drawn.lines:,} lines of {count(len(choice.heads), 'head')}")
         pins = side.letter == "A" or left == right
         draw_lines(drawn, choice, maps, side.key("compare_lines"), pins=pins, beside=True)
+        draw_keys(side.view, choice, side.key("compare_lines_every"))
 
     both.pair.rows(lines)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from figures.labels import KIND_NAMES, counted
+from figures.labels import KIND_NAMES
 from transformer.errors import InputError
 from transformer.measures.compare import HeadPair, Matching, head_agreements, match, total_log_prob
 from transformer.measures.entropy import EVENNESS_RULE, evenness
@@ -155,8 +155,7 @@ def attention_evenness(
     parts, arrays = [], {}
     for letter, trace in zip(LETTERS, (a, b), strict=True):
         spread = evenness(maps_of(trace, kind, units).weights).astype("f4")
-        layers, heads = (counted(n) for n in spread.shape)
-        parts.append(Panel(letter, spread, layers, heads, "layer", "head", quantity="evenness"))
+        parts.append(Panel.of_heads(letter, spread, quantity="evenness"))
         arrays[f"spread_{letter.lower()}"] = spread
     return Exhibit(
         name=MapsChoice("entropies", (choice, choice)).stem,

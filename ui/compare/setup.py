@@ -12,7 +12,7 @@ from ui.core import url_state
 from ui.core.examples import by_title, languages_of_training, title_of
 from ui.core.languages import name_of
 from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
-from ui.core.widgets import bound, choose_one, fill
+from ui.core.widgets import bound, choose_one
 from ui.frame.beside import Setup
 from ui.frame.through_time import finished_in_words
 from ui.work.desk import get_tracer
@@ -41,17 +41,14 @@ def draw_choice(setup: Setup) -> None:
     else:
         row.markdown("**B**", width="content")
     if setup.pairing == "models":
-        binding = bound(CompareChoice.other)
-        fill(binding["key"], setup.right.checkpoint)
         row.selectbox(
             "Second model", setup.others, format_func=title, label_visibility="collapsed",
-            **binding,
+            **bound(CompareChoice.other, value=setup.right.checkpoint),
         )  # fmt: skip
     elif setup.pairing == "sentences":
-        binding = bound(CompareChoice.second)
-        fill(binding["key"], setup.right.sentence)
         row.text_input(
-            "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed", **binding,
+            "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed",
+            **bound(CompareChoice.second, value=setup.right.sentence),
             placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
     if setup.refused:

@@ -32,20 +32,15 @@ class LayersChoice(Choice):
     every: Param[bool] = url_state.switch("layers")  # all kinds, not only the two that cross
 
 
-def _parse_ends(raw: str) -> tuple[int, int]:
-    first, second = url_state.parse_pair(raw)
-    if max(first, second) > 32:
-        raise ValueError(raw)
-    return first, second
-
-
 @dataclass(frozen=True)
 class PathChoice(Choice):
     """The URL parameters of "Path length"; `between` is two positions, from 1."""
 
     kind: Param[str] = Param("through", url_state.one_of(KINDS), KINDS[0])
     length: Param[int] = Param("length", url_state.whole(4, 32), 16)
-    between: Param[tuple[int, int]] = Param("between", _parse_ends, (3, 14), url_state.write_pair)
+    between: Param[tuple[int, int]] = Param(
+        "between", lambda raw: url_state.parse_pair(raw, most=32), (3, 14), url_state.write_pair
+    )
     kernel: Param[int] = Param("kernel", url_state.whole(3, 7), 3)
     window: Param[int] = Param("window", url_state.whole(2, 8), 4)
     walked: Param[int | None] = Param("walked", url_state.whole(0, 99), None)

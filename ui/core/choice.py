@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from ui.core import url_state
-from ui.core.url_state import Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,12 @@ class Choice:
         url_state.store({
             param: getattr(self, name) for param, name in zip(self.params(), names, strict=True)
         })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlaceChoice(Choice):
+    """A page's settings with the attention head that all pages share."""
+
+    kind: Param[str] = KIND
+    layer: Param[int | None] = LAYER
+    head: Param[int | None] = HEAD

@@ -5,8 +5,10 @@ length limit neither fills a page nor looks intended. Needs no Streamlit.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,11 @@ from transformer.models.catalogue import Entry
 from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
-from ui.core.examples import known_mistake
 
+#: Sentence, wrong words and what would be right, by model.
+_MISTAKES: dict[str, list[list[str]]] = tomllib.loads(
+    Path(__file__).with_name("mistakes.toml").read_text("utf-8")
+)
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
 #: A piece that spells one byte of a character without a piece of its own.
@@ -121,6 +126,14 @@ def cut_in_short(trace: Trace) -> str:
         return ""
     loop, cut = loop_in(trace), f"Cut at {len(trace.predicted_tokens)} tokens"
     return f"{cut}: {code(loop.repeated, 20)} {loop.times} times, shown once" if loop else cut
+
+
+def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
+    """Return a sentence on an included model's mistake in an example, in Markdown, or ""."""
+    for example, wrong, right in _MISTAKES.get(entry.name, ()):
+        if example == sentence and wrong in translation:
+            return f"A mistake of this model: *{wrong}*. Right: {right}."
+    return ""
 
 
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:

@@ -104,8 +104,6 @@ def _read(kind: str, table: Mapping[str, Any]) -> Examples:
 _TABLES = tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
 #: What a model with a trait is for.
 _USES: dict[str, str] = _TABLES.pop("uses")
-#: Sentence, wrong words and what would be right, by model.
-_MISTAKES: dict[str, list[list[str]]] = _TABLES.pop("mistakes")
 _KINDS = {kind: _read(kind, table) for kind, table in _TABLES.items()}
 
 #: Languages at the end of a model name, as in everyday-de-en.
@@ -133,14 +131,6 @@ def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> E
     if "everyday" in name or "tatoeba" in name:
         return replace(sentences, task="translates everyday sentences")
     return sentences
-
-
-def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
-    """Return a sentence on an included model's mistake in an example, in Markdown, or ""."""
-    for example, wrong, right in _MISTAKES.get(entry.name, ()):
-        if example == sentence and wrong in translation:
-            return f"A mistake of this model: *{wrong}*. Right: {right}."
-    return ""
 
 
 def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Page sections: a heading, a picture, and its text beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import streamlit as st
@@ -102,11 +102,27 @@ def current_theme() -> Theme:
 
 
 def draw_chart(
-    chart: Any, alt: str, where: DeltaGenerator | None = None, key: str | None = None
+    chart: Any, alt: str, where: Any = st, key: str | None = None, **layout: Any
 ) -> None:
     """Draw an Altair chart in its own colours; `alt` is for screen readers."""
-    draw = st.altair_chart if where is None else where.altair_chart
-    draw(sized(chart), key=key, theme=None, alt=alt)
+    where.altair_chart(sized(chart), key=key, theme=None, alt=alt, **layout)
+
+
+def clicked(
+    chart: Any, selections: Iterable[str], alt: str, key: str, where: Any = st, **layout: Any
+) -> list[dict[str, Any]]:
+    """Draw an Altair chart, and return the clicked data of its selections, at most one of each."""
+    names = [*selections]
+    event = where.altair_chart(
+        sized(chart),
+        theme=None,
+        on_select="rerun",
+        selection_mode=names,
+        alt=alt,
+        key=key,
+        **layout,
+    )
+    return [data[0] for data in map(event["selection"].get, names) if data]
 
 
 def draw_map(

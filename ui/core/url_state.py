@@ -134,11 +134,11 @@ def one_of(allowed: Iterable[str]) -> OneOf:
     return OneOf(allowed)
 
 
-def switch(name: str) -> Param[bool]:
+def switch(name: str, of: str = "") -> Param[bool]:
     """Return a boolean setting, written as "on" or "off"."""
     return Param(
         name, lambda raw: one_of(("on", "off"))(raw) == "on", False,
-        lambda value: "on" if value else "off",
+        lambda value: "on" if value else "off", of,
     )  # fmt: skip
 
 

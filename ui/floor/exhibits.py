@@ -4,13 +4,14 @@ from typing import Any
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import numbered
-from figures.stream import block_labels
 from transformer.trace.records import StackName, Trace
 from transformer.trace.stream import read_feed_forward
 from transformer.trace.whole import record_whole
 from transformer.translator import Translator
 from ui.components.plan import PlanChoice, plan_component
 from ui.export.programs import facts_of
+
+_BLOCKS = {"self": "self-attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
 
 
 def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
@@ -85,8 +86,12 @@ def residual_stream(
     """
     streams = model.stream(trace)
     stream = streams.stack(stack)
-    blocks, tokens = block_labels(stream), numbered(stream.tokens)
-    shares, norms = stream.shares, stream.norms
+    blocks = tuple(
+        f"{number} {_BLOCKS[block]}"
+        for number in range(1, len(stream.hidden) + 1)
+        for block in stream.blocks
+    )
+    tokens, shares, norms = numbered(stream.tokens), stream.shares, stream.norms
     lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
     return Exhibit(
         name=stream_name(stack),

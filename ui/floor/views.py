@@ -3,13 +3,11 @@
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from transformer.config import ModelConfig
-from transformer.edits.language import PLACES, Edit, heads_off, parse_edits
+from transformer.edits.language import PLACES, Edit, parse_edits
 from transformer.trace.records import Trace, Whole
-from transformer.types import ATTENTION_KINDS
 from ui.attention.choice import AttentionSettings
 from ui.components.mount import show
 from ui.components.plan import (
@@ -57,7 +55,7 @@ def draw_plan(
 
     def touched() -> None:
         change = parse_touched(st.session_state["plan"].get("touch"), trace)
-        if change is not None and possible(view):
+        if change is not None and view.kind == "checkpoint":
             st.session_state[_BEFORE] = (view.sentence, trace.predicted_tokens)
             _change(change, trace)
 
@@ -65,11 +63,6 @@ def draw_plan(
         st.switch_page(streamlit_page(page_at(page)))
     plan = plan_component(whole, trace, config, chosen, edited_now(view, trace))
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
-
-
-def possible(view: View) -> bool:
-    """Return True if the view's model takes edits and steering."""
-    return view.kind == "checkpoint"
 
 
 def _change(change: Touched, trace: Trace) -> None:
@@ -87,17 +80,12 @@ def _change(change: Touched, trace: Trace) -> None:
 def edited_now(view: View, trace: Trace) -> Edited:
     """Return what edits and the last change did to a view's translation."""
     edits = parse_edits(view.entry.ref.edits)
-    out = [
-        (kind, int(layer), int(head))
-        for kind in ATTENTION_KINDS
-        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
-    ]
     sentence, before = st.session_state.get(_BEFORE, ("", ()))
     config = view.entry.config
     never = () if config is None else (config.pad_id, config.bos_id)
     return Edited(
-        out, [*chain(*(_edges(edit, trace) for edit in edits))],
-        before if sentence == view.sentence else (), possible(view), never,
+        editing.heads_taken(view, trace), [*chain(*(_edges(edit, trace) for edit in edits))],
+        before if sentence == view.sentence else (), view.kind == "checkpoint", never,
     )  # fmt: skip
 
 

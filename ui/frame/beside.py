@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import streamlit as st
@@ -165,8 +164,12 @@ def both_of(
 ) -> Download | None:
     """Return one download of both sides' figures, or None if no side is shown."""
     makers = {side.letter: figure(side) for side in pair.shown}
-    name = file_stem("compare", title)
-    make = partial(both_exhibit, pair.setup, title, name, makers)
+    name, about = file_stem("compare", title), pair.setup.about
+
+    def make() -> Exhibit:
+        exhibits = {letter: of_side() for letter, of_side in makers.items()}
+        return beside(name, f"{title}: A and B", about, exhibits)
+
     return Download(make, name, n_numbers) if makers else None
 
 
@@ -194,9 +197,3 @@ def draw_cell(
                 f"{side.letter}  {names.get(raw, f'{axis} {raw}')}"
             ),
         )  # fmt: skip
-
-
-def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
-    """Return both sides' figures as one exhibit. Needs no session."""
-    exhibits = {letter: make() for letter, make in makers.items()}
-    return beside(name, f"{title}: A and B", setup.about, exhibits)

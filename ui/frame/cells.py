@@ -53,17 +53,22 @@ def why_not_measure(view: View, places: Sequence[Place], name: str = "") -> str 
     return reason
 
 
-def measured_view(view: View, places: Sequence[Place] = (), name: str = "") -> View:
+def measured_view(
+    view: View, places: Sequence[Place] = (), name: str = "", *, every: bool = False
+) -> View:
     """Return the view whose trace's maps hold a measure, by default the chosen one.
 
-    Args: places: the maps on screen, for the effect; () if there are several.
+    Args:
+        places: the maps on screen, for the effect; () if there are several.
+        every: with every key, even if words alone are chosen.
     """
-    return view if weights_alone() and not (view.cells or name) else _measured(view, places, name)
+    only = not every
+    return view if weights_alone() and not (view.cells or name) else _of(view, places, name, only)
 
 
-def _measured(view: View, places: Sequence[Place], name: str) -> View:
+def _of(view: View, places: Sequence[Place], name: str, only: bool) -> View:
     view = view.of_weights
-    name, only = name or cell_measure(), url_state.get(CellChoice.words_only)
+    name, only = name or cell_measure(), only and url_state.get(CellChoice.words_only)
     if name != "weight" and why_not_measure(view, places, name):
         name = "weight"
     if name == "weight" and not only:

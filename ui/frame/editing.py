@@ -29,8 +29,9 @@ from transformer.edits.language import (
 from transformer.errors import InputError
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
+from transformer.trace.removals import Head
 from transformer.trace.tracer import NO_EDITS
-from transformer.types import AttentionKind, Bools
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
 from ui.core import url_state
 from ui.core.url_state import LAYER, Param
 from ui.core.view import View
@@ -204,6 +205,16 @@ def named(words: str, trace: Trace) -> str:
         return f"“{plain_token(of[at])}”" if at < len(of) else match[0]
 
     return re.sub(rf"({'|'.join(tokens)}) (\d+)", token, words)
+
+
+def heads_taken(view: View, trace: Trace) -> list[Head]:
+    """Return the heads that the view's edits take out."""
+    edits = parse_edits(view.entry.ref.edits)
+    return [
+        Head(kind, int(layer), int(head))
+        for kind in ATTENTION_KINDS
+        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
+    ]
 
 
 def restore_heads() -> None:

@@ -9,8 +9,7 @@ import streamlit as st
 from figures.labels import code, plain_token
 from figures.palette import CHROME, categorical, ink_on
 from transformer.attribution.cells import Place, measured, why_weight_only
-from transformer.measures.heads import combine
-from transformer.measures.sinks import KEY_CLASSES, KeyClass, key_classes, mass_by_class
+from transformer.measures.heads import KEY_CLASSES, KeyClass, combine, key_classes, mass_by_class
 from transformer.trace.records import Trace
 from ui.core.layout import current_theme
 from ui.core.view import View
@@ -84,8 +83,7 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
         text += "word's" + (", so attention there adds little. " if short else ".")
         text += "The norm's shares of a row add up to 1, however little there is." * short
     elif "norm" in sinks.masses and None not in place:
-        text += "Its value vector has no length to compare here: by norm, the last row of this map "
-        text += "is 0 at this key or at every word."
+        text += "By norm, the last row of this map is 0 at this key or at every word."
     elif "norm" in sinks.masses:
         text += "Choose one layer and head to see how long its value vector is there."
     else:

@@ -14,7 +14,7 @@ from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.stages import MOST_DIVISOR, Chosen
 from ui.core import url_state
-from ui.core.choice import Choice
+from ui.core.choice import PlaceChoice
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
 from ui.core.view import View
@@ -29,12 +29,9 @@ def _parse_divisor(raw: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class HeadSettings(Choice):
+class HeadSettings(PlaceChoice):
     """The URL parameters; `scaling` divides q · k, None stands for the model's sqrt(d_k)."""
 
-    kind: Param[str] = KIND
-    layer: Param[int | None] = LAYER
-    head: Param[int | None] = HEAD
     query: Param[int | None] = url_state.position("query", of="request kind compared")
     key: Param[int | None] = url_state.position("key", of="request kind compared")
     scaling: Param[float | None] = Param("scaling", _parse_divisor, None)

@@ -64,9 +64,8 @@ def draw_why(side: Side, place: HeadChoice, key: int) -> None:
             "is not: everything after it changes too.",
             "score in parts", "score", "LayerNorm",
         ), width="stretch")  # fmt: skip
-        choice = dict(zip(("kind", "layer", "head", "query"), vars(place).values(), strict=True))
         download_button(
-            partial(figure_for, side.view, why_this_head_looks, **choice, key=key),
+            partial(figure_for, side.view, why_this_head_looks, **vars(place), key=key),
             key="why_here_figure", name=why_name(place, key), n_numbers=why.split.shares.size,
         )  # fmt: skip
 

@@ -29,8 +29,7 @@ class Why(NamedTuple):
 
 def why_of(model: Translator, trace: Trace, place: HeadChoice, key: int) -> Why:
     """Split a score and take its largest parts out."""
-    at = (place.kind, place.layer, place.head, place.query, key)
-    split = reasons(model.model, trace, *at)
+    split = reasons(model.model, trace, **vars(place), key=key)
     return Why(split, trials(model.model, trace, split, TRIED))
 
 

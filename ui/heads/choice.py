@@ -7,7 +7,7 @@ from transformer.study.records import Role
 from transformer.study.where import OFS, Term
 from transformer.trace.removals import Head
 from ui.core import url_state
-from ui.core.choice import Choice
+from ui.core.choice import PlaceChoice
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.work.studies import STUDY, Opened
 
@@ -18,7 +18,7 @@ _TERM = url_state.text(80)
 
 
 @dataclass(frozen=True)
-class HeadsChoice(Choice):
+class HeadsChoice(PlaceChoice):
     """URL parameters; `head_of` returns the head.
 
     `shows` names a role or an importance measure, is "roles" for each head's role, or "" for the
@@ -26,9 +26,6 @@ class HeadsChoice(Choice):
     are a word, "tag:NOUN", or "" for any word.
     """
 
-    kind: Param[str] = KIND
-    layer: Param[int | None] = LAYER
-    head: Param[int | None] = HEAD
     study: Param[str] = STUDY
     shows: Param[str] = Param("role", url_state.text(60), "")
     source: Param[str] = Param("from", _TERM, "")

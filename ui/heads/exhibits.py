@@ -34,11 +34,9 @@ def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhib
         if np.isnan(values).all():
             continue
         arrays[kind] = values
-        layers, heads = (tuple(str(i + 1) for i in range(size)) for size in values.shape)
-        panels.append(Panel(
-            KIND_NAMES[kind], values, layers, heads, "layer", "head", "diverging",
-            "score minus best control",
-        ))  # fmt: skip
+        panels.append(
+            Panel.of_heads(KIND_NAMES[kind], values, "diverging", "score minus best control")
+        )
     program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
     program += _LOAD.format(name=source.checkpoint, edits=source.edits, folder=folder)
     program += "".join(_ROLE.format(role=role.name, kind=kind) for kind in arrays)

@@ -27,7 +27,7 @@ from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.view import View
 from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of
@@ -104,21 +104,20 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             "*marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
             "of the next word or of the word just written."
         )
+        if "cross" in study.looks and not study.role("translates"):
+            key += " *The word it translates* is a role of translators of English, German and "
+            key += "French, where links of words are known."
     if role and role.needs == "links":
         read = str(study.notes.get("links"))
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
-    event: Any = st.altair_chart(
-        sized(chart), theme=None, width="content", on_select="rerun", alt=key,
-        selection_mode=[*map(selection_of, kinds)],
-        key=f"{'needs' if measure else 'roles'}_{opened.name}_{role.name if role else ''}{measure}",
-    )  # fmt: skip
-    for kind in kinds:
-        if picked := event["selection"].get(selection_of(kind)):
-            chosen = Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1)
-            if chosen != head:
-                url_state.put_head(*chosen)
-                st.rerun()
+    name = "needs" if measure else "roles"
+    name += f"_{opened.name}_{role.name if role else measure}"
+    for at in clicked(chart, map(selection_of, kinds), key, name, width="content"):
+        chosen = Head(at["kind"], at["layer"] - 1, at["number"] - 1)
+        if chosen != head:
+            url_state.put_head(*chosen)
+            st.rerun()
     return f"{key} Measured on {read}."
 
 

@@ -9,19 +9,16 @@ from transformer.search.decoding import default_decoding
 from transformer.training.corpus import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
-from ui.core.choice import Choice
+from ui.core.choice import PlaceChoice
 from ui.core.examples import data_of_training
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import Param
 from ui.core.view import View
 
 
 @dataclass(frozen=True)
-class ParsingChoice(Choice):
+class ParsingChoice(PlaceChoice):
     """The URL parameters: a head, and a node of the tree."""
 
-    kind: Param[str] = KIND
-    layer: Param[int | None] = LAYER
-    head: Param[int | None] = HEAD
     node: Param[int | None] = url_state.position("node")
 
 

@@ -60,12 +60,10 @@ def needs_exhibit(effects: Needs, trace: Trace, step: int | None) -> Exhibit:
     panels, sharp = [], looks(trace, step)
     for kind, name in KIND_NAMES.items():
         changes = effects.of(effects.heads[kind], step)
-        rows, columns = (tuple(str(n + 1) for n in range(size)) for size in changes.shape)
         panels += [
-            Panel(f"{name}: change without the head", changes, rows, columns, "layer", "head",
-                  "diverging", "nats"),
-            Panel(f"{name}: largest weight", sharp[kind], rows, columns, "layer", "head"),
-        ]  # fmt: skip
+            Panel.of_heads(f"{name}: change without the head", changes, "diverging", "nats"),
+            Panel.of_heads(f"{name}: largest weight", sharp[kind]),
+        ]
     series = [
         Series(title, tuple(names), {"change in nats": values}, "", "nats", "bar")
         for title, (names, values) in bars(trace, effects, step).items()

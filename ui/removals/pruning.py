@@ -17,7 +17,7 @@ from transformer.translator import Translator
 from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.examples import languages_of_training
-from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.url_state import Param
 from ui.core.view import Request, View
 from ui.core.widgets import choose_one
@@ -142,13 +142,9 @@ def _draw_curves(now: Pruning, where: st.delta_generator.DeltaGenerator) -> None
 
 
 def _draw_result(view: View, now: Pruning, text: Text) -> None:
-    event = st.altair_chart(
-        sized(_curves(now)), theme=None, on_select="rerun", selection_mode=[*OUT],
-        key=f"pruning_{view.request.name}_{text}_{len(now.steps)}", width="content",
-        alt=in_words(now).replace("**", ""),
-    )  # fmt: skip
-    for picked in filter(None, (event["selection"].get(name) for name in OUT)):
-        edits = edits_off(now.order[: picked[0]["out"]], now.heads)
+    alt, key = in_words(now).replace("**", ""), f"{view.request.name}_{text}_{len(now.steps)}"
+    for point in clicked(_curves(now), OUT, alt, f"pruning_{key}", width="content"):
+        edits = edits_off(now.order[: point["out"]], now.heads)
         if len(edits) <= MAX_EDITS and text_of(parse_edits(edits)) != view.entry.ref.edits:
             take_out(edits)
             st.rerun()

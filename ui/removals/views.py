@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import streamlit as st
@@ -10,7 +10,7 @@ import streamlit as st
 from figures.labels import plain, plain_token, signed
 from figures.removals import PART, head_needs, part_needs, selection_of
 from transformer.config import ModelConfig
-from transformer.edits.language import Edit, heads_off, parse_edits, text_of
+from transformer.edits.language import Edit, parse_edits, text_of
 from transformer.measures.heads import rank_correlation
 from transformer.measures.significance import rank_interval
 from transformer.search.request import excluded
@@ -21,12 +21,12 @@ from transformer.types import AttentionKind, Floats
 from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.download import download_below
-from ui.frame.editing import head_of, switch, toggle
+from ui.frame.editing import head_of, heads_taken, switch, toggle
 from ui.removals.exhibits import bars, looks, needed_parts
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -72,22 +72,15 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
     effects = computed(view, NEEDS)
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
-    sharp, edits = looks(trace, step), parse_edits(view.entry.ref.edits)
-    out = [
-        (kind, int(layer), int(head))
-        for kind, changes in heads.items()
-        for layer, head in np.argwhere(heads_off(edits, kind, changes.shape))
-    ]
+    sharp, out = looks(trace, step), heads_taken(view, trace)
     tables, words = st.columns([5, 4], gap="medium")
-    event = tables.altair_chart(
-        sized(head_needs(heads, sharp, out, current_theme())), theme=None, width="content",
-        key=f"needs_{view.request.name}_{step}", on_select="rerun",
-        selection_mode=[*map(selection_of, heads)], alt=in_words(heads).replace("**", ""),
-    )  # fmt: skip
-    for kind in heads:
-        if picked := event["selection"].get(selection_of(kind)):
-            switch(kind, head_of(trace, kind, picked[0]["layer"] - 1, picked[0]["number"] - 1))
-            st.rerun()
+    chart = head_needs(heads, sharp, out, current_theme())
+    for at in clicked(
+        chart, map(selection_of, heads), in_words(heads).replace("**", ""),
+        f"needs_{view.request.name}_{step}", tables, width="content",
+    ):  # fmt: skip
+        switch(at["kind"], head_of(trace, at["kind"], at["layer"] - 1, at["number"] - 1))
+        st.rerun()
     with words:
         st.markdown(linked(in_words(heads), "nats"))
         st.markdown(_agreement(sharp, heads))
@@ -119,13 +112,10 @@ def draw_parts(view: View, trace: Trace, step: int | None) -> None:
     ):
         place.markdown(f"**{title}**")
         labels = [plain_token(name, 24) for name in names]
-        event = place.altair_chart(
-            sized(part_needs(labels, values, theme)), theme=None, on_select="rerun",
-            key=f"parts_{n}_{view.request.name}_{step}", selection_mode=PART,
-            alt=f"{title}: {labels[values.argmin()]} is needed most, {signed(values.min())} nats",
-        )  # fmt: skip
-        if picked := event["selection"].get(PART):
-            toggle(edits[n][picked[0]["n"]])
+        alt = f"{title}: {labels[values.argmin()]} is needed most, {signed(values.min())} nats"
+        key = f"parts_{n}_{view.request.name}_{step}"
+        for part in clicked(part_needs(labels, values, theme), [PART], alt, key, place):
+            toggle(edits[n][part["n"]])
             st.rerun()
 
 
@@ -141,18 +131,25 @@ def together(edits: Sequence[Edit]) -> Computation[Floats]:
     )  # fmt: skip
 
 
-def without(edits: str) -> Computation[tuple[float, str]]:
-    """Return the change of the translation's log-probability, and the edited translation."""
+class Effect(NamedTuple):
+    """A translation with edits."""
 
-    def make(translator: Translator, trace: Trace) -> tuple[float, str]:
+    changes: Floats  # of log-probabilities in the original translation by step, in nats
+    text: str
+
+
+def effect_of(edits: str) -> Computation[Effect]:
+    """Return the effect of edits, all together."""
+
+    def make(translator: Translator, trace: Trace) -> Effect:
         other = translator.edited(edits)
-        change = with_edits(
+        changes = with_edits(
             translator.model, trace, [other.edits], means=other.means,
             excluded=excluded(translator.config),
         )  # fmt: skip
-        return float(change.sum()), other.translate([trace.src_ids])[0].text
+        return Effect(changes[0], other.translate([trace.src_ids])[0].text)
 
-    return Computation("without", edits, make)
+    return Computation("effect", edits, make)
 
 
 def single_heads(edits: Sequence[Edit], config: ModelConfig) -> list[Edit]:

@@ -57,15 +57,10 @@ def token_now(reading: Reading, vocab_size: int) -> int:
 
 def get_reading(view: View, side: TextSide) -> Reading:
     """Return one side's text in pieces, for a model with an available vocabulary."""
-    return computed(view, reading_of(view, side))
-
-
-def reading_of(view: View, side: TextSide) -> Computation[Reading]:
-    """Return the computation for `get_reading`."""
     typed = view.request.sentence
-    return Computation(
+    return computed(view, Computation(
         "reading", side, lambda model, trace: views.read_side(model, trace, side, typed)
-    )
+    ))  # fmt: skip
 
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:

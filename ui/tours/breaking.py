@@ -8,18 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any
 
 from figures.labels import KIND_NAMES, percent
-from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
-from transformer.trace.removals import Head, with_edits
+from transformer.trace.removals import Head
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from transformer.worker.job import UNKNOWN, report
 from ui.components.opening import Break, Trial
 from ui.core.view import View
-from ui.removals.views import NEEDS, ranked
+from ui.removals.views import NEEDS, Effect, ranked
 from ui.tours.stops import OPENING_TOUR, Target
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -28,27 +27,6 @@ from ui.work.results import Computation
 CANDIDATES = 8
 
 TRIAL, GUESS = OPENING_TOUR.stops[2:4]
-
-
-class Effect(NamedTuple):
-    """A translation without one head."""
-
-    change: float  # change of the target's log-probability in the original translation, in nats
-    text: str
-
-
-def effect_of(head: Head, target: Target) -> Computation[Effect]:
-    """Return the effect of one head."""
-
-    def make(translator: Translator, trace: Trace) -> Effect:
-        other = translator.edited(head.off)
-        change = with_edits(
-            translator.model, trace, [other.edits], means=other.means,
-            excluded=excluded(translator.config),
-        )  # fmt: skip
-        return Effect(float(change[0, target.step]), other.translate([trace.src_ids])[0].text)
-
-    return Computation("effect", (head, target.step), make)
 
 
 def decisive_head(view: View, target: Target) -> Head | None:
@@ -118,7 +96,8 @@ def break_of(
 
 def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head | None) -> Trial:
     before = float(trace.log_probs[target.step])
-    chances = [percent(math.exp(min(0.0, value))) for value in (before, before + effect.change)]
+    after = before + float(effect.changes[target.step])
+    chances = [percent(math.exp(min(0.0, value))) for value in (before, after)]
     lost = is_lost(target.word, trace.text, effect.text)
     new = _instead(trace.text, effect.text, target.word) if lost else ""
     form = ("lost" if new else "gone") if lost else "" if effect.text == trace.text else "else"

@@ -28,10 +28,10 @@ from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
-from ui.core.widgets import sets
+from ui.core.widgets import filled, sets
 from ui.frame.page import Page, open_page, page_at
 from ui.frame.through_time import moments
-from ui.removals.views import NEEDS, single_heads, together, without
+from ui.removals.views import NEEDS, effect_of, single_heads, together
 from ui.tours import (  # noqa: F401 - facts
     own,
     position_facts,
@@ -280,7 +280,7 @@ def scene_of(view: View) -> Scene:
         opened.study if opened else None,
         lambda: computed(view, NEEDS),
         lambda edits: computed(view, together(single_heads(parse_edits(edits), config))).tolist(),
-        lambda edits: computed(view, without(edits)),
+        lambda edits: computed(view, effect_of(edits)).text,
         lambda: find_broken(view), partial(computed, view), lambda: _moments(view),
     )  # fmt: skip
 
@@ -367,9 +367,10 @@ def _draw_question(here: TourStop, question: Question) -> None:
         st.markdown(_glossed(ask))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.pills(
-                "Predict before you see", range(len(question.options)), key="tour_guess",
-                format_func=lambda i: plain(question.options[i]), on_change=_take_guess,
+                "Predict before you see", range(len(question.options)),
+                format_func=lambda i: plain(question.options[i]),
                 label_visibility="collapsed", width="content",
+                **filled("tour_guess", None, lambda chosen: url_state.put(GUESS, chosen + 1)),
             )  # fmt: skip
             st.button("Show me", key="tour_show", type="tertiary", **sets(GUESS, 0))
         return
@@ -389,9 +390,3 @@ def _draw_question(here: TourStop, question: Question) -> None:
 
 def _glossed(text: str) -> str:
     return linked(text, *TERMS_OF_TOURS)
-
-
-def _take_guess() -> None:
-    chosen = st.session_state.get("tour_guess")
-    if isinstance(chosen, int):
-        url_state.put(GUESS, chosen + 1)

@@ -25,14 +25,8 @@ from ui.core.url_state import Param
 from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.frame.page import open_page
 from ui.frame.steering import drop_steering
-from ui.tours.breaking import (
-    GUESS,
-    TRIAL,
-    break_of,
-    decisive_head,
-    effect_of,
-    head_in,
-)
+from ui.removals.views import effect_of
+from ui.tours.breaking import GUESS, TRIAL, break_of, decisive_head, head_in
 from ui.tours.stops import OPENING_TOUR, Broken, Target
 from ui.work.desk import computed, get_trace
 
@@ -233,7 +227,7 @@ def _tried(
             decides = decisive_head(there, target)
             guesses += [at] if decides else []
         heads = [head or decides for scene, head in trials if scene == at]
-        effects = {head: computed(there, effect_of(head, target)) for head in heads if head}
+        effects = {head: computed(there, effect_of(str(head.off))) for head in heads if head}
         breaks.append(tried := break_of(one.trace, target, one.lit, effects))
         solved |= any(trial.hit for trial in tried.trials)
     return breaks, tuple(guesses)
@@ -247,7 +241,7 @@ def find_broken(view: View) -> Broken | None:
     for one in stage(riddle, [*map(get_trace, views.values())]):
         there, target = views[one.act], one.target(riddle)
         if target and (head := decisive_head(there, target)):
-            effects = {head: computed(there, effect_of(head, target))}
+            effects = {head: computed(there, effect_of(str(head.off)))}
             (trial,) = break_of(one.trace, target, one.lit, effects).trials
             return Broken(one.trace, target, head, trial)
     return None

@@ -89,7 +89,7 @@ def all_at_once(scene: Scene) -> StopFacts:
     out = little if len(little) > 1 else order[: (len(order) + 1) // 2]
     edits = text_of(edits_off(out, order))
     *alone, both = scene.together(edits)  # as the page shows them
-    total, (_, text) = sum(alone), scene.without(edits)
+    total, text = sum(alone), scene.without(edits)
     return StopFacts(
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},

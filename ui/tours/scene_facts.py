@@ -134,7 +134,7 @@ def scene_masks(scene: Scene) -> StopFacts:
 @fact
 def in_no_order(scene: Scene) -> StopFacts:
     """The share of a translation that keeps its place without positions."""
-    _, text = scene.without("no positions")
+    text = scene.without("no positions")
     before, after = (
         line.split() if " " in scene.trace.text else list(line) for line in (scene.trace.text, text)
     )

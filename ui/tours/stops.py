@@ -79,8 +79,8 @@ class Scene:
     needs: Callable[[], Needs] = field(default=_unknown)
     #: returns the changes by each edit alone and by all, with each head counted by itself
     together: Callable[[str], Sequence[float]] = field(default=_unknown)
-    #: returns the change of log-probability in nats under edits, and the edited translation
-    without: Callable[[str], tuple[float, str]] = field(default=_unknown)
+    #: returns the translation under edits
+    without: Callable[[str], str] = field(default=_unknown)
     #: finds a sentence and the head that a word of its translation depends on
     broken: Callable[[], Broken | None] = lambda: None
     #: returns the result of a computation on the model and the trace

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,28 +32,21 @@ PAPER_AVERAGES = {"base": 5.0, "big": 20.0}
 AGES, AGE, LENGTHS = (1, 10, 50, 100), 50, (5, 10, 20, 40, 80)
 
 
-class Chart(NamedTuple):
-    """Numbers of a figure: bars by name, or a line by update."""
-
-    title: str
-    label: str  # of the numbers
-    caption: str
-    numbers: Mapping[str, float] | Mapping[int, float]
-
-    @property
-    def picture(self) -> Series:
-        """The numbers as a plot."""
-        values = {self.label: np.array([*self.numbers.values()])}
-        x, names = np.array([*self.numbers]), tuple(map(str, self.numbers))
-        if x.dtype.kind == "i":
-            return Series(self.title, x, values, "update", self.label)
-        return Series(self.title, names, values, "", self.label, "bar")
-
-
 #: Returns a stop's question and chart, of a training, the model's name and a sentence's length.
-Lesson = Callable[[TrainingFacts, str, int], tuple[StopFacts, Chart]]
+Lesson = Callable[[TrainingFacts, str, int], tuple[StopFacts, Exhibit]]
 #: By the figure's name, in the order of the tour's stops from the second on.
 FIGURES: dict[str, Lesson] = {}
+
+
+def _chart(
+    title: str, label: str, caption: str, numbers: Mapping[str, float] | Mapping[int, float]
+) -> Exhibit:
+    """Return numbers as bars by name, or as a line by update."""
+    names, values = np.array([*numbers]), np.array([*numbers.values()])
+    part = Series(title, names, {label: values}, "update", label)
+    if names.dtype.kind != "i":
+        part = Series(title, tuple(map(str, numbers)), {label: values}, "", label, "bar")
+    return Exhibit("training", title, caption, (part,), {"names": names, "values": values})
 
 
 def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
@@ -79,15 +71,11 @@ def training_exhibit(
 ) -> Exhibit:
     """Return `training` of known facts, with its program; `title` names the model in text."""
     _, chart = FIGURES[figure](facts, title, length)
-    arrays = {
-        "names": np.array([*chart.numbers]), "values": np.array([*chart.numbers.values()])
-    }  # fmt: skip
     program = f"""{start_of((), "import headlight")}\
 figure = headlight.training(path_of({checkpoint!r}), {figure!r}, {length})
 names, values = figure.arrays["names"], figure.arrays["values"]
 """
-    parts, program = (chart.picture,), program if checkpoint else ""
-    return Exhibit(figure, chart.title, chart.caption, parts, arrays, program)
+    return replace(chart, name=figure, snippet=program if checkpoint else "")
 
 
 def lesson(figure: str) -> Callable[[Lesson], Lesson]:
@@ -97,7 +85,7 @@ def lesson(figure: str) -> Callable[[Lesson], Lesson]:
         @wraps(function)
         def of_scene(scene: Scene) -> StopFacts:
             facts, chart = function(training_facts(scene), "this model", length_of(scene))
-            return replace(facts, pictures=(chart.picture,))
+            return replace(facts, pictures=chart.parts)
 
         fact(of_scene)
         FIGURES[figure] = function
@@ -129,7 +117,7 @@ def how_much(scene: Scene) -> StopFacts:
 
 
 @lesson("batch-by-length")
-def batch(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def batch(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """The number of pairs in a batch, all as long as the one on the left."""
     room = facts.recipe.batch_tokens
     pairs = {n: max(room // n, 1) for n in sorted({*LENGTHS, length})}
@@ -142,7 +130,7 @@ def batch(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Cha
         "per_update": facts.target_tokens / facts.updates,
     }  # fmt: skip
     options = numbers(right, [max(right // 4, 1), 4 * right, room], "{:,.0f}".format)
-    return StopFacts(*options, values), Chart(
+    return StopFacts(*options, values), _chart(
         "Pairs in a batch", "pairs in a batch",
         f"{whose(facts)}: a batch has room for {room:,} tokens (section 5.1).",
         {f"{n} tokens": float(number) for n, number in pairs.items()},
@@ -150,7 +138,7 @@ def batch(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Cha
 
 
 @lesson("training-hours")
-def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """Training time in hours, by part; the paper's if that of a part is unknown."""
     parts = {f"part {number}": part for number, part in enumerate(facts.parts, start=1)}
     several = f"The {len(parts)} parts of its training ran" if len(parts) > 1 else "It was trained"
@@ -160,7 +148,7 @@ def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Cha
     total, last = sum(part.hours for part in parts.values()), [*parts.values()][-1]
     on = f" on {last.hardware}" if last.hardware else ""
     options = numbers(total, [total / 10, total * 10, total * 100], how_long)
-    return StopFacts(*options, {"whose": several, "on": plain(on)}), Chart(
+    return StopFacts(*options, {"whose": several, "on": plain(on)}), _chart(
         "Hours of training", "hours",
         f"Training of {title} took {how_long(total)} in all{on} (section 5.2).",
         {name: part.hours for name, part in parts.items()},
@@ -168,7 +156,7 @@ def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Cha
 
 
 @lesson("adam-memory")
-def remembered(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def remembered(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """The weight of older gradients in Adam's two means, against the newest."""
     one, two, epsilon = facts.recipe.beta1, facts.recipe.beta2, facts.recipe.epsilon
     left, forgot = two**AGE, one**AGE
@@ -179,7 +167,7 @@ def remembered(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts
     options = numbers(
         100 * left, [100, 100 / AGE, 100 * forgot], lambda share: f"{decimal(share, 2)}%"
     )
-    return StopFacts(*options, values), Chart(
+    return StopFacts(*options, values), _chart(
         "What Adam remembers", "weight by age in updates",
         f"{whose(facts)}: means of gradients fade by β₁ = {one:g}, β₂ = {two:g} (section 5.3).",
         {f"gradient, {age}": one**age for age in AGES}
@@ -188,7 +176,7 @@ def remembered(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts
 
 
 @lesson("learning-rate")
-def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """The update with the highest learning rate."""
     recipe, n = facts.recipe, facts.updates
     right = min(max(recipe.warmup, 1), n)
@@ -200,7 +188,7 @@ def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Char
         "falls": f", and to {last}" if recipe.cooldown else f" ({last})",
     }  # fmt: skip
     led = f", led to zero over the last {recipe.cooldown:.0%}, a departure"
-    return StopFacts(*numbers(right, [1, n / 2, n], "update {:,.0f}".format), values), Chart(
+    return StopFacts(*numbers(right, [1, n / 2, n], "update {:,.0f}".format), values), _chart(
         "The learning rate", "learning rate",
         f"{whose(facts)}: the rate rises for {recipe.warmup:,} of {n:,} updates, then falls"
         f"{led if recipe.cooldown else ''} (section 5.3, equation 3).",
@@ -209,14 +197,14 @@ def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Char
 
 
 @lesson("dropout")
-def dropped(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def dropped(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """Mean number of one token's values set to 0 by dropout."""
     p, d_model = facts.dropout or 0.1, facts.d_model
     zeros, kept, scale = p * d_model, (1 - p) * d_model, 1 / (1 - p)
     values = {"p": p, "d_model": d_model, "zeros": zeros, "scale": scale}
     options = numbers(zeros, [zeros / 10, d_model / 2, kept], "{:.0f}".format)
     without = "" if facts.dropout else " This model was trained without; p is the paper's."
-    return StopFacts(*options, values, form="without" if without else ""), Chart(
+    return StopFacts(*options, values, form="without" if without else ""), _chart(
         "What dropout leaves", "numbers of one token, on average",
         f"Dropout of p = {p:g} with d_model = {d_model} (section 5.4).{without}",
         {"set to 0": zeros, f"kept, times {scale:.2f}": kept},
@@ -224,14 +212,14 @@ def dropped(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, C
 
 
 @lesson("label-smoothing")
-def smoothed(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def smoothed(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """The right token's share of the smoothed target."""
     epsilon, vocab = facts.recipe.label_smoothing or 0.1, facts.vocab_size
     right, other = smoothed_target(epsilon, vocab)
     options = numbers(right, [1.0, epsilon, 0.5], lambda share: f"{100 * share:.4g}%")
     values = {"epsilon": epsilon, "vocab": vocab, "right": right, "other": decimal(other, 3)}
     without = "" if facts.recipe.label_smoothing else " This model was trained without."
-    return StopFacts(*options, values, form="without" if without else ""), Chart(
+    return StopFacts(*options, values, form="without" if without else ""), _chart(
         "The target with label smoothing", "share of the target",
         f"Label smoothing {epsilon:g} over {vocab:,} tokens (section 5.4).{without}",
         {
@@ -242,16 +230,16 @@ def smoothed(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, 
 
 
 @lesson("averaged-checkpoints")
-def averaged(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def averaged(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """BLEU by number of averaged epochs; the paper's number with fewer than two results."""
     scores = {count(n, "epoch"): bleu for n, bleu in facts.averages}
     if len(scores) < 2:
-        return StopFacts(("1", "5", "10", "20"), 1, form="paper"), Chart(
+        return StopFacts(("1", "5", "10", "20"), 1, form="paper"), _chart(
             "Averaged weights", "checkpoints averaged", "The paper's models (section 6.1).",
             PAPER_AVERAGES,
         )  # fmt: skip
     caption = f"Weights of {title}, averaged over epochs."
-    chart = Chart("Averaged weights", "BLEU on validation text, greedy", caption, scores)
+    chart = _chart("Averaged weights", "BLEU on validation text, greedy", caption, scores)
     return _highest(scores), chart
 
 
@@ -264,7 +252,7 @@ def _highest(scores: Mapping[str, float], there: str = "") -> StopFacts:
 
 
 @lesson("bleu-by-setting")
-def greedy_or_beam(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Chart]:
+def greedy_or_beam(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhibit]:
     """BLEU by decoding method; the paper's models if the checkpoint names fewer than two."""
     caption, scores = (
         f"Validation text, translated by {title} with each setting.",
@@ -282,4 +270,4 @@ def greedy_or_beam(facts: TrainingFacts, title: str, length: int) -> tuple[StopF
         caption, scores = "The paper's table 2, newstest2014 English to German.", PAPER_SCORES
     for name, score in tests.items():
         caption += f" {name}: {score:.1f} BLEU."
-    return asked, Chart("BLEU by setting", "BLEU", caption, scores)
+    return asked, _chart("BLEU by setting", "BLEU", caption, scores)

@@ -4,8 +4,7 @@ import numpy as np
 
 from figures.labels import code, plain_token, signed
 from transformer.attribution.effects import effects
-from transformer.measures.heads import rank_correlation
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes, rank_correlation
 from transformer.search.request import excluded
 from transformer.types import Floats
 from transformer.worker.job import report

@@ -22,7 +22,7 @@ from transformer.translator import Translator
 from transformer.types import AttentionKind, Report
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.layout import current_theme, draw_chart
 from ui.core.widgets import bound, choose_one, sets
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
@@ -189,10 +189,10 @@ def _draw_maps(run: Training, names: list[str]) -> None:
         keys = target if kind == "decoder_self" else source
         lead = f"{plain(name)}, after" if len(names) > 1 else "After"
         st.caption(f"{lead} update {update:,}")
-        st.altair_chart(
-            sized(layer_maps(maps, queries, keys, current_theme())), theme=None, width="content",
-            alt=f"{KIND_NAMES[kind]} of {len(maps)} heads after update {update}",
-            key=f"training_maps_{index}",
+        draw_chart(
+            layer_maps(maps, queries, keys, current_theme()),
+            f"{KIND_NAMES[kind]} of {len(maps)} heads after update {update}",
+            key=f"training_maps_{index}", width="content",
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import CHECKPOINT, current_entries
+from ui.core.widgets import filled
 from ui.training.choice import WATCHED
 from ui.training.views import last
 from ui.work.roots import folders_in
@@ -54,10 +55,12 @@ def draw_watch() -> None:
         return
     st.markdown("The log of each run, while it grows. **Choose several to compare their recipes.**")
     selected = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
-    st.session_state.watched_runs = selected or [next(iter(runs))]
     chosen = st.multiselect(
-        "Runs", list(runs), key="watched_runs", max_selections=_MOST, label_visibility="collapsed",
-        placeholder="Choose a run", on_change=_remember,
+        "Runs", list(runs), max_selections=_MOST, label_visibility="collapsed",
+        placeholder="Choose a run", **filled(
+            "watched_runs", selected or [next(iter(runs))],
+            lambda names: url_state.put(WATCHED, ",".join(names)),
+        ),
     )  # fmt: skip
     if chosen:
         folders = [runs[name] for name in chosen]
@@ -85,10 +88,6 @@ def _draw_shipped() -> None:
         chart = curves(lines, "loss, nats per token", current_theme(), height=380, chosen=chosen)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
         st.caption(f"At the end of each training: {plain(last(lines))}.")
-
-
-def _remember() -> None:
-    url_state.put(WATCHED, ",".join(st.session_state.watched_runs))
 
 
 def _draw(folders: list[Path]) -> None:

@@ -11,11 +11,9 @@ import streamlit as st
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
 from transformer.attribution.cells import Place
-from transformer.edits.language import heads_off, parse_edits
 from transformer.measures.heads import mutual_information
 from transformer.trace.records import Trace
-from transformer.trace.removals import Head
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
@@ -29,6 +27,7 @@ from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.cells import about_cells, measured_side, measured_view
 from ui.frame.decoding import decoded_text
+from ui.frame.editing import heads_taken
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
 from ui.frame.through_time import finished
@@ -101,7 +100,7 @@ def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[
         lambda _, trace: player_component(
             trace, PlayerPlace(1), of=of, words=words, never=never,
             steerable=steerable, origin=origin, group=group, follows=follows, asks=not group,
-            out=_heads_out(side, trace),
+            out=heads_taken(side.view, trace),
         ),
     )  # fmt: skip
 
@@ -128,15 +127,6 @@ def about_player(side: Side) -> str:
 def places_now(side: Side, place: PlayerPlace | None = None) -> tuple[Place, ...]:
     """Return `places_of` a place, by default the stored one."""
     return places_of(within(place or place_now(side), side.trace))
-
-
-def _heads_out(side: Side, trace: Trace) -> list[Head]:
-    edits = parse_edits(side.view.entry.ref.edits)
-    return [
-        Head(kind, int(layer), int(head))
-        for kind in ATTENTION_KINDS
-        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
-    ]
 
 
 def _steerable(side: Side) -> bool:
@@ -252,8 +242,7 @@ def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
     view = measured_view(view, places_of(place))
     measure = str(dict(view.cells).get("measure", ""))
     download_button(
-        lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),
-        key="player_figure",
+        partial(figure_of, view, place, words=words), key="player_figure",
         name=stem(place, words=words, measure=measure),
         n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
-    )
+    )  # fmt: skip

@@ -17,10 +17,10 @@ from ui.components.mount import show
 from ui.components.packing import Component
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.layout import current_theme, sized
+from ui.core.layout import clicked, current_theme
 from ui.core.url_state import STEP, WHY
 from ui.core.view import View
-from ui.core.widgets import bound, fill, numbered
+from ui.core.widgets import bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
 from ui.translate.choice import Pair, TranslateChoice, pair_now
@@ -109,10 +109,10 @@ def draw_why(view: View, trace: Trace) -> None:
     if rest := shares[len(rows) :]:
         together = sum(row.share for row in rest)
         rows = [*rows, Share(f"the other {len(rest)} parts together", together)]
-    event = st.altair_chart(
-        sized(share_bars([row._asdict() for row in rows], current_theme())), theme=None,
-        on_select="rerun", selection_mode=BAR, key=f"why_{view.request.name}_{pair}_{all_parts}",
-        alt=f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
+    picked = clicked(
+        share_bars([row._asdict() for row in rows], current_theme()), [BAR],
+        f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
+        f"why_{view.request.name}_{pair}_{all_parts}",
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _draw_candidates(view, trace, pair)
@@ -121,7 +121,6 @@ def draw_why(view: View, trace: Trace) -> None:
             partial(figure_for, view, why_not, **pair._asdict()), key="why",
             name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
         )  # fmt: skip
-    picked = event["selection"].get(BAR)
     if picked and picked[0].get("head"):
         _open(picked[0], pair.step)
         st.rerun()
@@ -157,8 +156,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
         spelled = plain_token(_spelled(view, trace, pair.step, token))
         return f"{spelled}  {probability(candidates[token])}" if token in candidates else spelled
 
-    def take(first: bool) -> None:
-        chosen = st.session_state["why_one" if first else "why_other"]
+    def take(first: bool, chosen: int) -> None:
         one, other = (chosen, pair.other) if first else (pair.one, chosen)
         if one == other:  # swap them
             one, other = pair.other, pair.one
@@ -168,9 +166,8 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     for key, label, token in (
         ("why_one", "Why", pair.one), ("why_other", "and not", pair.other),
     ):  # fmt: skip
-        fill(key, token)
-        st.selectbox(label, options, format_func=name, key=key, on_change=take,
-                     args=(key == "why_one",))  # fmt: skip
+        taken = partial(take, key == "why_one")
+        st.selectbox(label, options, format_func=name, **filled(key, token, taken))
 
 
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:

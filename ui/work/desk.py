@@ -43,7 +43,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DECODING = "Decoding: step {step} of at most {most}"
-MEASURING = "Measuring edges: {step} of {most}"
 READING = "Reading: layer {step} of {most}"
 MEASURING = "Measuring: {step} of {most}"
 LOADING = "Loading the model: {seconds:.0f} s so far"

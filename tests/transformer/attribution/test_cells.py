@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+import headlight
 from tests.shipped import FOLDER, STACKS
+from tests.transformer.conftest import Command
 from transformer.attribution.cells import (
     Place,
     measured,
@@ -16,11 +18,10 @@ from transformer.attribution.cells import (
 )
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
-from transformer.errors import InputError
+from transformer.errors import CheckpointError, InputError
 from transformer.hooks import Site, as_hooks
-from transformer.measures.heads import combine
-from transformer.measures.sinks import key_classes, mass_by_class
-from transformer.models.arrays.trace_file import save_arrays
+from transformer.measures.heads import combine, key_classes, mass_by_class
+from transformer.models.arrays.trace_file import load_arrays, load_measured, save_arrays
 from transformer.models.catalogue import open_tracer
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Cells, Trace
 from transformer.translator import Translator
@@ -128,6 +129,27 @@ def test_what_has_no_measure_says_why(translator: Translator, trace: Trace, tmp_
     with pytest.raises(InputError, match="belongs to no step"):
         measured(translator, trace, "effect", places=[("encoder_self", 0, 0)])
     assert "up to 65,536 edges" in str(why_no_effect("cross", 300, 300))
+
+
+def test_a_file_keeps_a_measure_beside_the_weights(
+    translator: Translator, tiny_checkpoint: Path, command: Command, tmp_path: Path
+) -> None:
+    path, damaged = tmp_path / "a.npz", tmp_path / "b.npz"
+    where = ["--checkpoint", tiny_checkpoint, "--src", SENTENCE, "--out", path, "--cell"]
+    assert "measure 'most' is not one of weight" in command("trace", *where, "most").err
+    assert command("trace", *where, "effect").status == 0
+    recorded, trace = load_arrays(path), translator.trace(SENTENCE)
+    shown, made = load_measured(path, recorded), cells_of(measured(translator, trace, "effect"))
+    np.testing.assert_allclose(recorded.cross, trace.cross, atol=1e-5)
+    for kind in ATTENTION_KINDS:
+        np.testing.assert_allclose(cells_of(shown).wide[kind], made.wide[kind], atol=1e-5)
+    assert made.at("cross").any()
+    assert b"effect in nats" in headlight.show(path).html
+    arrays = dict(np.load(path))
+    for name, value in (("cell", np.array("most")), ("cross_cells", arrays["cross_cells"][1:])):
+        np.savez(damaged, **{**arrays, name: value})
+        with pytest.raises(CheckpointError, match="is damaged or unknown"):
+            load_measured(damaged, recorded)
 
 
 @pytest.mark.parametrize("name", STACKS)

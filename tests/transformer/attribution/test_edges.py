@@ -10,7 +10,7 @@ import torch
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
-from transformer.attribution.edges import MEASURES, Edges, edges, row_shares
+from transformer.attribution.edges import MEASURES, edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.attribution.mixing import mix
 from transformer.attribution.reasons import reasons, score_without, trials
@@ -321,9 +321,3 @@ def test_the_largest_parts_are_taken_out(model: Transformer, trace: Trace) -> No
     for trial in results:
         after = score_without(model, trace, *place, trial.part)  # type: ignore[arg-type]
         assert trial.measured == after - split.score
-
-
-def test_weights_need_no_model(trace: Trace, model: Transformer) -> None:
-    result: Edges = edges(model, trace, "weight")
-    assert result.heads["cross"] is trace.cross
-    np.testing.assert_array_equal(result.blocks["cross"], trace.cross.mean(1))

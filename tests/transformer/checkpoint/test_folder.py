@@ -42,7 +42,7 @@ def test_saved_and_loaded(
     model = random_model(config)
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer, metrics={"bleu": 0.0})
     checkpoint = load_checkpoint(tmp_path / "it")
-    assert (checkpoint.name, checkpoint.metrics) == ("it", {"bleu": 0.0})
+    assert (checkpoint.ref.name, checkpoint.metrics) == ("it", {"bleu": 0.0})
     assert checkpoint.config == config and not (loaded := checkpoint.model).training
     assert not any(tensor.requires_grad for tensor in loaded.parameters())
     assert loaded.n_parameters == config.n_parameters

@@ -114,7 +114,7 @@ def test_a_snapshot_is_a_checkpoint_of_its_own_name(folder: Path) -> None:
     write_snapshots(folder)
     path = folder.with_name("tiny@3")
     loaded, whole = load_checkpoint(path), load_checkpoint(folder)
-    assert loaded.name == "tiny@3" and loaded.config == whole.config
+    assert loaded.ref.name == "tiny@3" and loaded.config == whole.config
     held = sha256((folder / "snapshots.npz").read_bytes()).hexdigest()[:12]
     assert weights_digest(path) == f"{held}@3" != weights_digest(folder)
     expected = read_snapshot(ModelRef(folder, 3), layout_of(whole.config).stored)
@@ -228,7 +228,7 @@ def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, fold
     write_snapshots(folder, **changed)
     with pytest.raises(CheckpointError, match=line):
         load_checkpoint(folder.with_name("tiny@20"))
-    assert load_checkpoint(folder).name == "tiny"
+    assert load_checkpoint(folder).ref.name == "tiny"
     assert inspect_entry(folder).error is None
 
 

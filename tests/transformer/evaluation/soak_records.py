@@ -13,8 +13,8 @@ from transformer.evaluation.parsing import evaluate, load_parser
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import measure_test
 from transformer.search.decoding import default_decoding
-from transformer.training.corpus import GUM, corpus_folder
-from transformer.training.data import find_file, read_lines
+from transformer.training.corpus import GUM
+from transformer.training.data import corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 
 DATA = Path(os.environ.get("HEADLIGHT_DATA", ""))

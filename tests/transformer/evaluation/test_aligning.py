@@ -14,7 +14,6 @@ from tests.transformer.conftest import Command
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
 from transformer.evaluation.alignment import (
-    EDGE_MEASURES,
     MEASURES,
     Aligned,
     error_grid,
@@ -121,7 +120,7 @@ def test_the_best_place_is_chosen_on_one_half(tiny_translator: Translator) -> No
     best = grid.best()
     assert best.chosen == grid.errors(0).min()
     layer_heads = -1 if best.head is None else best.head
-    place = EDGE_MEASURES.index(best.measure), get_args(Row).index(best.row), best.layer
+    place = MEASURES.index(best.measure), get_args(Row).index(best.row), best.layer
     assert best.error == grid.errors(1)[place][layer_heads]
     assert best.interval[0] <= best.error <= best.interval[1]
     only = error_grid(tiny_translator, replace(aligned, partial=True), ["weight"])

@@ -30,7 +30,7 @@ from transformer.evaluation.pruning import (
     typed,
 )
 from transformer.measures.bleu import corpus_bleu
-from transformer.measures.words import Gold
+from transformer.measures.words import Gold, word_maps
 from transformer.model import Transformer
 from transformer.models.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
@@ -88,7 +88,7 @@ def test_both_kinds_of_translators_are_scored_alike(
         assert f"agree by {1 - least:.1%}" in said
         trace = model.trace(*aligned.pairs[0])
         for row in ("reading", "predicting"):
-            maps = alignment.word_maps(trace, row)  # type: ignore[arg-type]
+            maps = word_maps(trace, row)  # type: ignore[arg-type]
             assert maps.shape == (3, 3, 4, 4)
             assert (maps >= 0).all() and (maps.sum(-1) <= 1 + 1e-5).all()
 
@@ -178,9 +178,9 @@ def test_maps_over_words_leave_special_tokens_out() -> None:
     )  # fmt: skip
     by_pieces = trace.cross[..., :4] @ np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     reading = np.stack([by_pieces[..., 1, :], by_pieces[..., 2:4, :].mean(-2)], axis=-2)
-    np.testing.assert_allclose(alignment.word_maps(trace, "reading"), reading, atol=1e-6)
+    np.testing.assert_allclose(word_maps(trace, "reading"), reading, atol=1e-6)
     predicting = np.stack([by_pieces[..., 0, :], by_pieces[..., 1:3, :].mean(-2)], axis=-2)
-    np.testing.assert_allclose(alignment.word_maps(trace, "predicting"), predicting, atol=1e-6)
+    np.testing.assert_allclose(word_maps(trace, "predicting"), predicting, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -279,7 +279,7 @@ def test_stale_figures_are_not_kept(copied: Path, little: Measuring, tmp_path: P
 
 def test_text_without_scores(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        measuring,
+        measuring.typed,
         "typed_sentences",
         lambda src, tgt: [each for each in typed_sentences(src, tgt) if len(each.source) < 30][:9],
     )
@@ -293,7 +293,7 @@ def test_text_without_scores(copied: Path, tmp_path: Path, monkeypatch: pytest.M
         measure(copied, how)
     # Every piece is a character: 500 sources have 4 tokens with the space before, 4 more.
     lines = [f"{n:03}\ta{n}" for n in range(500)] + [f"w w w w {n}\tb" for n in range(3)] * 9
-    asked = measuring.typed_sentences("en", "de")[0].source
+    asked = measuring.typed.typed_sentences("en", "de")[0].source
     lines.append(f"Now {asked}\tb")
     (tmp_path / "tatoeba" / "en-de.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     measure(copied, how)

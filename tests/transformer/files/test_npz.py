@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.transformer.conftest import Command
 from tests.transformer.damage import Evil, become, torch_file
-from transformer.checkpoint import folder, snapshots, weights
+from transformer.checkpoint import snapshots, weights
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import parse_json
 from transformer.errors import CheckpointError
@@ -328,7 +328,7 @@ def test_a_second_listing_of_many_reads_nothing(
         shutil.copytree(tiny_checkpoint, many / f"c{index:03}")
     reads: list[str] = []
     for module, name in (
-        (folder, "read_small"), (snapshots, "check_weights"), (weights, "describe_weights"),
+        (safe, "read_small"), (snapshots, "check_weights"), (weights, "describe_weights"),
     ):  # fmt: skip
         real = getattr(module, name)
         monkeypatch.setattr(

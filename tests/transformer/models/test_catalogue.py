@@ -10,11 +10,11 @@ from tests.factories import make_trace
 from tests.transformer.conftest import Command
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import fingerprint
-from transformer.models.arrays.kind import LACKS, ArchivedTrace
+from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, opened, resolve
 from transformer.models.huggingface import files
-from transformer.trace.tracer import ABILITIES, Tracer
+from transformer.trace.tracer import ABILITIES, LACKS, Tracer
 from transformer.translator import Translator
 
 
@@ -80,7 +80,7 @@ def test_what_is_opened_follows_the_protocol_and_an_archive_has_one_sentence(roo
         assert each.device == "cpu" and each.max_tokens == 512 and len(each.kinds) == 3
     assert not any(ours.lacks(ability) for ability in ABILITIES)
     sentences = [one.lacks(ability) for ability in ABILITIES]
-    assert sentences == [LACKS[ability] for ability in ABILITIES]
+    assert sentences == [LACKS["archive"][ability] for ability in ABILITIES]
     assert all(text and text.endswith(".") for text in sentences)
     one = ArchivedTrace.load(root / "one.npz")
     trace = one.trace(one.sentence, beam_size=3, progress=None)

@@ -12,14 +12,8 @@ from transformer.trace.records import Trace
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.tours.breaking import (
-    Effect,
-    break_of,
-    effect_of,
-    head_in,
-    is_lost,
-    marked,
-)
+from ui.removals.views import Effect, effect_of
+from ui.tours.breaking import break_of, head_in, is_lost, marked
 from ui.tours.opening import stage
 from ui.tours.stops import Target
 from ui.work.roots import checkpoints_root
@@ -55,7 +49,8 @@ def test_new_words_are_strong(before: str, after: str, strong: list[str]) -> Non
 
 def trials_of(trace: Trace, word: str, *texts: str) -> list[tuple[str, str, bool]]:
     heads = [Head("decoder_self", 0, n) for n in range(len(texts))]
-    effects = {head: Effect(-0.2, text) for head, text in zip(heads, texts, strict=True)}
+    changes = np.full(9, -0.2, np.float32)
+    effects = {head: Effect(changes, text) for head, text in zip(heads, texts, strict=True)}
     found = break_of(trace, Target(word, 1), heads[0], effects)
     assert [trial.head for trial in found.trials] == heads
     assert all(trace.attention(kind).shape[:2] == shape for kind, _, shape in found.kinds)
@@ -103,12 +98,12 @@ def test_a_decisive_head_is_found_in_the_shipped_models(code: str) -> None:
         found.append(head)
         if head is None:
             continue
-        effect = effect_of(head, target).make(translator, one.trace)
+        effect = effect_of(str(head.off)).make(translator, one.trace)
         plain = translator.edited(head.off).trace(
             one.act.sentence, target=one.trace.predicted_ids[: one.trace.n_words]
         )
         assert is_lost(target.word, one.trace.text, effect.text)
-        assert effect.change == pytest.approx(
+        assert effect.changes[target.step] == pytest.approx(
             plain.log_probs[target.step] - one.trace.log_probs[target.step], abs=1e-3
         )
     assert any(found[:-1]) and found[-1], (
@@ -117,4 +112,4 @@ def test_a_decisive_head_is_found_in_the_shipped_models(code: str) -> None:
     first, lit = staged[0], staged[0].lit
     target = first.target(riddle)
     assert lit in heads_of(translator.config.head_shapes) and target
-    assert effect_of(lit, target).make(translator, first.trace).text == first.trace.text
+    assert effect_of(str(lit.off)).make(translator, first.trace).text == first.trace.text

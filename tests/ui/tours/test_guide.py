@@ -24,7 +24,7 @@ from tests.tiny_models import random_model
 from tests.transformer.study.test_corpus import study
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
-from transformer.measures.sinks import key_classes
+from transformer.measures.heads import key_classes
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.search.rules import hugging_face
 from transformer.study.records import Role, Study, studies_of
@@ -33,7 +33,7 @@ from transformer.trace.removals import needs
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.page import all_pages
-from ui.removals.views import together, without
+from ui.removals.views import effect_of, together
 from ui.tours.guide import LECTURES, TOURS
 from ui.tours.sheet import sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, stem
@@ -68,7 +68,7 @@ def shipped(request: pytest.FixtureRequest) -> Scene:
         trace, entry.config, entry.metrics, needs=lambda: found,
         study=Study.load(studies[0]) if studies else study(),
         together=lambda edits: together(parse_edits(edits)).make(translator, trace).tolist(),
-        without=lambda edits: without(edits).make(translator, trace),
+        without=lambda edits: effect_of(edits).make(translator, trace).text,
         result=lambda computation: computation.make(translator, trace),
     )  # fmt: skip
 
@@ -158,7 +158,7 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
     trace = make_trace(S=s, T=t, n_heads=n_heads, seed=seed)
     scene = Scene(
         trace, CONFIG, needs=lambda: needs_of(trace, seed),
-        without=lambda edits: (-seed / 7, "x y"), together=lambda edits: [0.5, -seed / 7],
+        without=lambda edits: "x y", together=lambda edits: [0.5, -seed / 7],
         study=MADE, moments=lambda: {0: trace, 10: replace(trace, text="x y z")},
         result=lambda computation: computation.make(random_translator(n_heads), trace),
     )  # fmt: skip
@@ -229,9 +229,9 @@ def test_answers_about_removed_parts_are_those_of_the_measured_changes() -> None
     words[3] = -0.9
     measured = Needs(trace.log_probs, heads, words, {}, {})
 
-    def without(edits: str) -> tuple[float, str]:
+    def without(edits: str) -> str:
         taken.append(edits)
-        return -1.25, "ein_satz"
+        return "ein_satz"
 
     scene = Scene(
         trace, CONFIG, needs=lambda: measured, without=without,

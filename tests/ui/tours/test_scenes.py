@@ -22,7 +22,7 @@ def scene(seed: int = 0, **shape: int) -> Scene:
     trace = make_trace(seed=seed, **shape)
     later = replace(trace, text="x y z")
     return Scene(
-        trace, CONFIG, without=lambda edits: (-1.0, "x b"),
+        trace, CONFIG, without=lambda edits: "x b",
         moments=lambda: {0: trace, 10: later, 20: later},
     )  # fmt: skip
 

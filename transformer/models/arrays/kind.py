@@ -13,31 +13,17 @@ from transformer.models.arrays.maps import MAX_TOKENS
 from transformer.models.arrays.trace_file import describe_arrays, load_arrays
 from transformer.models.entry import Entry
 from transformer.trace.records import Trace
-from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import ATTENTION_KINDS, AttentionKind, literals
+from transformer.trace.tracer import Unedited
+from transformer.types import ATTENTION_KINDS, AttentionKind
 
 SUFFIX = ".npz"
-
-#: Reasons why a file lacks every ability, as sentences.
-LACKS: dict[Ability, str] = {
-    "search": "This file holds one pass, not a search with the translations that it compared.",
-    "steering": "This file holds one recorded sentence; there is no model here that could continue "
-    "differently.",
-    **dict.fromkeys(
-        ("internals", "heads"),
-        "This file holds attention weights only, not the queries, keys and values behind them.",
-    ),
-    "edits": NO_EDITS["archive"],
-    "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
-    "embeddings behind them.",
-    "any_sentence": "This file holds one sentence; there is no model here to read another.",
-}
 
 
 @dataclass(frozen=True, eq=False)
 class ArchivedTrace(Unedited):
     """One sentence recorded elsewhere."""
 
+    cases = ("archive",)
     name: str  # file name
     record: Trace  # trace in the file
     device: str = "cpu"
@@ -57,11 +43,6 @@ class ArchivedTrace(Unedited):
     def sentence(self) -> str:
         """Source sentence in the file."""
         return self.record.source
-
-    @literals
-    def lacks(self, ability: Ability) -> str | None:
-        """Return why the file lacks an ability; it lacks every ability."""
-        return LACKS[ability]
 
     def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
         """Return the record. Raises `InputError` for any other sentence, a target or edits."""

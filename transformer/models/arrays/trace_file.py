@@ -7,7 +7,6 @@ self-attention of a model with one stack. Tokens are text arrays: `src_tokens` a
 renormalised.
 """
 
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -18,15 +17,18 @@ import numpy as np
 
 from transformer.errors import CheckpointError
 from transformer.files.atomic import check_place, write_atomic
-from transformer.files.npz import describe_npz, read_npz
+from transformer.files.npz import describe_npz, packed, read_npz
 from transformer.models.arrays import maps as checks
 from transformer.models.arrays.maps import ALIASES, SINGLE
 from transformer.models.arrays.texts import Arrays, plain_text, special_in
-from transformer.trace.records import Trace
+from transformer.trace.records import CELL_MEASURES, Cells, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 #: Mark of files written by this module, whose tokens are read as stored.
 LAYOUT, OURS = "layout", "headlight 1"
+
+#: Name of the measure whose maps [L + 1, H + 1, n, m] are stored as `encoder_self_cells` and so on.
+CELL = "cell"
 
 _TEXTS = ("src_tokens", "tgt_tokens", "predicted_tokens", "top_tokens", "source", "text")
 #: `Trace` fields that a file stores; a search is too large, and measures are not weights.
@@ -75,10 +77,33 @@ def npz_path(path: str | Path) -> Path:
     return path
 
 
-def save_arrays(trace: Trace, path: str | Path) -> Path:
+def load_measured(path: str | Path, trace: Trace) -> Trace:
+    """Return a file's trace with the measure that it stores beside the weights, if it has one.
+
+    Raises: `CheckpointError`, one line that names the file, for an array that is no such measure.
+    """
+    names = {kind: f"{kind}_cells" for kind in ATTENTION_KINDS}
+    arrays = read_npz(Path(path), frozenset({CELL, *names.values()}))
+    if CELL not in arrays:
+        return trace
+    measures = [measure for measure in CELL_MEASURES if measure == str(arrays[CELL])]
+    wide = {kind: arrays.get(name, np.zeros(0)) for kind, name in names.items()}
+    for kind, maps in wide.items():
+        shape = tuple(np.add(trace.attention(kind).shape, (1, 1, 0, 0)))
+        fits = maps.shape == shape and maps.dtype == np.float32
+        if not (measures and fits and np.isfinite(maps).all()):
+            raise CheckpointError(
+                f"{path}: measure {str(arrays[CELL])!r:.60} is damaged or unknown"
+            )
+    return Cells(measures[0], wide).instead_of_weights(trace)
+
+
+def save_arrays(trace: Trace, path: str | Path, cells: Cells | None = None) -> Path:
     """Write a trace without its search as an .npz file for `load_arrays`.
 
     Texts are Unicode arrays, so `np.load` needs no pickle. Fields that are None are omitted.
+
+    Args: cells: a measure to store beside the weights, for `load_measured`.
 
     Returns: the path, with `.npz` appended if missing.
 
@@ -101,9 +126,10 @@ def save_arrays(trace: Trace, path: str | Path) -> Path:
             arrays[name] = np.array(value, dtype=np.int64)
         else:
             arrays[name] = np.asarray(value)
-    written = io.BytesIO()
-    np.savez_compressed(written, allow_pickle=False, **arrays)
-    write_atomic(path, written.getvalue())
+    if cells is not None:
+        arrays[CELL] = np.array(cells.measure)
+        arrays |= {f"{kind}_cells": maps for kind, maps in cells.wide.items()}
+    write_atomic(path, packed(arrays))
     return path
 
 

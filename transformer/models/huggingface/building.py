@@ -16,14 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.modules import module as torch_module
 
+from transformer.checkpoint import weights as stores
 from transformer.checkpoint.shards import describe_shards
-from transformer.checkpoint.weights import (
-    Described,
-    check_missing,
-    check_type,
-    in_memory,
-    read_tensors,
-)
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, library, read_values
@@ -55,10 +49,10 @@ def build(folder: Path) -> tuple[Any, Family]:
     values = read_values(folder)
     library(folder)
     weights = describe_shards(folder, WEIGHTS, MAX_SHARDS)
-    stored: dict[str, tuple[Path, Described]] = {}
+    stored: dict[str, tuple[Path, stores.Described]] = {}
     for name, described in weights.found.items():
         if described[1] not in COUNTED:
-            check_type(weights.files[name], name, described[1])
+            stores.check_type(weights.files[name], name, described[1])
             stored[name] = weights.files[name], described
     n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
     _check_count(weights.path, n_stored)
@@ -68,8 +62,8 @@ def build(folder: Path) -> tuple[Any, Family]:
         state: dict[str, Tensor] = {}
         for path in dict.fromkeys(file for file, _ in stored.values()):
             here = {name: shape for name, (file, shape) in stored.items() if file == path}
-            for name, tensor in read_tensors(path, here):
-                state[name] = in_memory(path, name, tensor, own=True)
+            for name, tensor in stores.read_tensors(path, here):
+                state[name] = stores.in_memory(path, name, tensor, own=True)
         try:
             model, report = kind.from_pretrained(
                 None, config=config, state_dict=state, attn_implementation="eager",
@@ -221,7 +215,7 @@ def _check_shapes(
     folder: Path,
     kind: Any,
     config: Any,
-    stored: Mapping[str, tuple[Path, Described]],
+    stored: Mapping[str, tuple[Path, stores.Described]],
     n_stored: int,
 ) -> None:
     """Build the model without memory and compare its tensors with the stored ones."""
@@ -268,7 +262,7 @@ def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None
     missing = sorted(report.get("missing_keys") or ())
     if family == "encoder":  # the pooler reads the encoder's output and has no attention
         missing = [name for name in missing if "pooler" not in name]
-    check_missing(path, missing)
+    stores.check_missing(path, missing)
     # Extra heads on the same model are harmless; extra layers are not.
     extra = sorted(
         name

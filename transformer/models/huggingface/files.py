@@ -17,36 +17,22 @@ from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
 from transformer.files.unread import unread
-from transformer.models.importers.settings import GENERATING, Settings
+from transformer.models.importers.settings import GENERATING, LISTS, Settings
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 #: Weight file names, in order of preference.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 INDEX = ".index.json"
 
-#: Files to fetch from the hub.
-FILES = (
-    "config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json",
-    "added_tokens.json", "vocab*.json", "target_vocab.json", "vocab.txt", "dict.txt",
-    "merges.txt", "bpe.codes", "*.spm", "*.model", "*.tiktoken", "*.tokenizer",
-    "model.safetensors", "model-*.safetensors",
-    "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model-*.bin",
-    "pytorch_model.bin.index.json",
-)  # fmt: skip
+#: Files to fetch from the hub, and settings that do not apply here or that point the library
+#: elsewhere.
+FILES, IGNORED = (LISTS["huggingface"][name] for name in ("files", "ignored"))
 
 #: Limits of integers in a config, and of weight files.
 MAX_PREFIX, MAX_TASKS = 200, 50  # characters of a prefix, prefixes
 MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
 #: Parts of names whose numbers are not sizes, such as the base of rotary positions.
 HARMLESS = ("theta", "param", "flop", "seed", "max_length")
-#: Settings that do not apply here, or that point the library elsewhere.
-IGNORED = frozenset({
-    "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
-    "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
-    "name_or_path", "_name_or_path", "_commit_hash", "attn_implementation",
-    "_attn_implementation", "_attn_implementation_internal", "attn_implementation_internal",
-    "experts_implementation", "_experts_implementation", "gradient_checkpointing",
-})  # fmt: skip
 
 
 def library(path: Path) -> Any:

@@ -11,16 +11,7 @@ from torch import Tensor
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import library
-from transformer.models.importers.settings import (
-    MAX_BANNED,
-    NUMBERS,
-    TOKENS,
-    UNUSED,
-    Settings,
-    checked_flag,
-    inside,
-    library_decoding,
-)
+from transformer.models.importers import settings as foreign
 from transformer.search.decoding import Decoding
 from transformer.search.inputs import checked_number, checked_whole
 from transformer.types import Report
@@ -45,7 +36,7 @@ class Generation:
         return tuple(token for token in tokens if token is not None)
 
 
-def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Generation:
+def read_generation(settings: foreign.Settings, vocab_size: int, *, starts: bool) -> Generation:
     """Read the generation settings; those that are bad or never followed are listed in `unused`.
 
     Args:
@@ -57,16 +48,16 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
     def ids(value: Any) -> list[int]:
         # Older files write -1 for no token.
         given = [token for token in (value if isinstance(value, list) else [value]) if token != -1]
-        if len(given) > MAX_BANNED:
-            raise InputError(f"{len(given):,} tokens; at most {MAX_BANNED:,} are allowed")
+        if len(given) > foreign.MAX_BANNED:
+            raise InputError(f"{len(given):,} tokens; at most {foreign.MAX_BANNED:,} are allowed")
         return [checked_whole("token", token, vocab_size - 1, least=0) for token in given]
 
     def within(value: Any) -> list[int]:
-        return ids(inside(value, vocab_size))
+        return ids(foreign.inside(value, vocab_size))
 
     def words(value: Any) -> list[list[int]]:
-        if not isinstance(value, list) or len(value) > MAX_BANNED:
-            raise InputError(f"not a list of at most {MAX_BANNED:,} words")
+        if not isinstance(value, list) or len(value) > foreign.MAX_BANNED:
+            raise InputError(f"not a list of at most {foreign.MAX_BANNED:,} words")
         return [word for word in map(ids, value) if word]
 
     def token(name: str, read: Callable[[Any], list[int]] = ids) -> int | None:
@@ -82,24 +73,24 @@ def read_generation(settings: Settings, vocab_size: int, *, starts: bool) -> Gen
     first = token("decoder_start_token_id")
     first = token("bos_token_id") if first is None else first
     banned = settings.followed("bad_words_ids", words, ())
-    flag = settings.followed("renormalize_logits", checked_flag, False)
+    flag = settings.followed("renormalize_logits", foreign.checked_flag, False)
     rules: dict[str, Any] = {
         # The library ignores a ban of an end alone, but refuses a list of nothing else.
         "bad_words_ids": [word for word in banned if word not in [[end] for end in eos]] or None,
         "renormalize_logits": flag or None,
     }
-    rules |= {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
+    rules |= {name: number(name, *bounds) for name, bounds in foreign.NUMBERS.items()}
     # The library ignores ids beyond the vocabulary, except one to force.
-    reads = {name: ids if name == "forced_eos_token_id" else within for name in TOKENS}
+    reads = {name: ids if name == "forced_eos_token_id" else within for name in foreign.TOKENS}
     rules |= {name: settings.followed(name, read, ()) or None for name, read in reads.items()}
     return Generation(
         start=first if starts else None,
         eos=tuple(eos),
         pad=pad if pad is not None else next(iter(eos), None),
         forced_first=token("forced_bos_token_id"),
-        decoding=library_decoding(settings),
+        decoding=foreign.library_decoding(settings),
         rules={name: value for name, value in rules.items() if value is not None},
-        unused=settings.unused(UNUSED),
+        unused=settings.unused(foreign.UNUSED),
     )
 
 

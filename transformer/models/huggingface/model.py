@@ -30,26 +30,8 @@ from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import refuse_unknown
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
-from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import Report, literals
-
-#: Reasons why every model lacks an ability, as sentences.
-LACKS: dict[Ability, str] = {
-    "search": "This model's beam search is run by the transformers library, which keeps no record "
-    "of it.",
-    "steering": "This model's tokens are chosen by the transformers library, and Headlight cannot "
-    "override them.",
-    **dict.fromkeys(
-        ("internals", "heads"),
-        "This model is run by the transformers library, which returns its attention weights, but "
-        "not the queries, keys, values and gates behind them.",
-    ),
-    "edits": NO_EDITS["huggingface"],
-    "vocabulary": "This model's tokenizer belongs to the transformers library, which does not show "
-    "how it works.",
-}
-#: Consequences of a missing decoder.
-READS_ONLY = {"search": "there is no search", "steering": "there is nothing to steer"}
+from transformer.trace.tracer import Unedited
+from transformer.types import Report
 
 
 class HuggingFaceModel(Tracing, Unedited):
@@ -81,6 +63,7 @@ class HuggingFaceModel(Tracing, Unedited):
         self._model.generation_config = library(path or Path(name)).GenerationConfig()
         self._text, self._generation, self.decoding = text, generation, generation.decoding
         self.family, self.kinds = family, KINDS[family]
+        self.cases = ("huggingface", family, *(["one-sided"] * (not text.fits[1])))
         self.name, self.path = name, path
         limits = (max_tokens, text.own_limit, *position_limits(model))
         self.max_tokens = min(limit for limit in limits if limit is not None)
@@ -182,15 +165,6 @@ class HuggingFaceModel(Tracing, Unedited):
             choices += [name for name in (*PREFERRED, *ids) if name in ids and name != source]
             target = next(iter(choices), None)
         return source, target
-
-    @literals
-    def lacks(self, ability: Ability) -> str | None:
-        """Return why the model lacks an ability as one sentence, or None if it has it."""
-        if self.family == "encoder" and ability in READS_ONLY:
-            return f"This model has no decoder, so {READS_ONLY[ability]}."
-        if ability == "vocabulary" and not self._text.fits[1]:
-            return "This model has a tokenizer for its encoder; its decoder's tokens are numbers."
-        return LACKS.get(ability)
 
     def randomised(self) -> Self:
         """Return a model of the same shape with the library's random initial weights."""

@@ -21,6 +21,7 @@ from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
+from transformer.models.importers import pieces as cutting
 from transformer.models.importers.mapping import (
     LAYER_PARTS,
     Alias,
@@ -28,18 +29,8 @@ from transformer.models.importers.mapping import (
     gather,
     renamed,
 )
-from transformer.models.importers.pieces import (
-    CODES,
-    MODELS,
-    Segmenter,
-    check_sides,
-    find_checkpoints,
-    first_there,
-    no_piece,
-    tokenizer_of,
-)
 from transformer.models.importers.registry import Imported, code
-from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.settings import ACTIVATIONS, LISTS, Settings, model_config
 from transformer.models.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
@@ -51,15 +42,6 @@ _, PAD, EOS, UNK = range(4)
 
 #: Ends a dictionary's line whose piece replaces an earlier one.
 OVERWRITE = "#fairseq:overwrite"
-
-#: Settings that change the architecture.
-OTHER_MODELS = (
-    "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
-    "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
-    "no_decoder_final_norm", "encoder_layers_to_keep", "decoder_layers_to_keep",
-    "tie_adaptive_proj", "tie_adaptive_weights", "quant_noise_pq", "encoder_xformers_att_config",
-    "decoder_xformers_att_config",
-)  # fmt: skip
 
 #: Supported segmentation.
 CUTTERS = ("sentencepiece", "subword_nmt", "fastbpe")
@@ -92,7 +74,7 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
         moses: True if Moses tokenised the text; default: the checkpoint's setting, or True with
             byte-pair merges if it has no such setting.
     """
-    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.pt")
+    path, *others = cutting.find_checkpoints(folder, CHECKPOINTS, "*.pt")
     if others:
         several = ", ".join(other.name for other in (path, *others[:3]))
         raise CheckpointError(f"{folder}: several checkpoints ({several}); name the file to import")
@@ -110,7 +92,7 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
-    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    cutting.check_sides(stored, sides, (SOURCE, TARGET), tied)
     for version in ("encoder.version", "decoder.version"):
         shape, kind = stored.found.get(version, ((0,), ""))
         old = math.prod(shape) == 1 and kind == "F32" and float(stored.tensors()[version]) < 2
@@ -135,7 +117,7 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
         "spaces alone: it must be typed as the vocabulary spells it"
     )  # fmt: skip
     after = f", after the Moses tokenizer for `{moses_language}`" if moses_language else ""
-    tokenizer, notes = tokenizer_of(*sides, config), f"Text is split by {cut}{after}."
+    tokenizer, notes = cutting.tokenizer_of(*sides, config), f"Text is split by {cut}{after}."
     return Imported(config, state | computed, tokenizer, dtype, notes)
 
 
@@ -172,7 +154,7 @@ def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig
 
     Args: n_source, n_target: dictionary sizes.
     """
-    settings.refuse(*OTHER_MODELS)
+    settings.refuse(*LISTS["fairseq"]["other_models"])
     width = settings.whole("encoder_embed_dim", 512)
     for name in ("decoder_embed_dim", "decoder_input_dim", "decoder_output_dim"):
         if settings.values.get(name) is not None:
@@ -225,7 +207,7 @@ def max_positions(settings: Settings, side: str) -> int:
 
 def read_sides(
     folder: Path, settings: Settings, moses: bool | None = None
-) -> tuple[Segmenter, Segmenter]:
+) -> tuple[cutting.Segmenter, cutting.Segmenter]:
     """Read the segmentation of both sides: a dictionary, and a model or merges."""
     languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
     cutter, recorded = settings.text("bpe"), settings.text("tokenizer")
@@ -236,12 +218,12 @@ def read_sides(
     sides = []
     for language, part in zip(languages, ("src", "tgt"), strict=True):
         names = [f"dict.{part}.txt", "dict.txt"]
-        at = first_there(folder, ["dict.{}.txt", *names], language)
+        at = cutting.first_there(folder, ["dict.{}.txt", *names], language)
         if at is None:
             missing = f"dict.{language}.txt" if language else names[0]
             raise CheckpointError(f"{folder / missing}: the file is missing")
-        model = first_there(folder, MODELS, language) or _only(folder, "*.model")
-        codes = first_there(folder, CODES, language) or _only(folder, "*.codes")
+        model = cutting.first_there(folder, cutting.MODELS, language) or _only(folder, "*.model")
+        codes = cutting.first_there(folder, cutting.CODES, language) or _only(folder, "*.codes")
         if model is not None and codes is not None:
             if cutter not in CUTTERS:
                 raise CheckpointError(
@@ -260,7 +242,7 @@ def read_sides(
             escape=not (apart and settings.flag("moses_no_escape")),
         )
         joint = settings.text("bpe_separator") or "@@"
-        sides.append(Segmenter((at, read_dictionary(at)), model, codes, preparation, joint))
+        sides.append(cutting.Segmenter((at, read_dictionary(at)), model, codes, preparation, joint))
     return sides[0], sides[1]
 
 
@@ -295,10 +277,10 @@ def read_dictionary(path: Path) -> tuple[str, ...]:
         if piece in ids and not overwrites:
             raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
         if piece in SPECIAL:
-            ids[no_piece(len(ids))] = len(ids)
+            ids[cutting.no_piece(len(ids))] = len(ids)
         else:
             if (earlier := ids.pop(piece, None)) is not None:
-                ids[no_piece(earlier)] = earlier
+                ids[cutting.no_piece(earlier)] = earlier
             ids[piece] = len(ids)
     return tuple(sorted(ids, key=ids.__getitem__))
 

@@ -21,6 +21,8 @@ from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
 from transformer.config import MAX_WHOLE, ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
+from transformer.models.importers import pieces as cutting
+from transformer.models.importers import settings as foreign
 from transformer.models.importers.mapping import (
     Alias,
     embedding_aliases,
@@ -28,24 +30,7 @@ from transformer.models.importers.mapping import (
     renamed,
     with_tables,
 )
-from transformer.models.importers.pieces import (
-    CODES,
-    MODELS,
-    Segmenter,
-    beside,
-    check_sides,
-    find_checkpoints,
-    first_there,
-    tokenizer_of,
-)
 from transformer.models.importers.registry import Imported
-from transformer.models.importers.settings import (
-    ACTIVATIONS,
-    Settings,
-    alpha_setting,
-    beam_setting,
-    model_config,
-)
 from transformer.models.importers.torch_content import read_content
 from transformer.search.decoding import Decoding
 from transformer.text.normalise import LANGUAGE, Preparation
@@ -59,45 +44,14 @@ MAX_YAML = 128 * 1024
 #: Maximum number of values in a config, with aliases expanded.
 MAX_VALUES = 20_000
 
-#: Decoding settings without effect here, with the values at which they never have one.
-IDLE: dict[str, tuple[object, ...]] = {
-    "max_output_length": (), "min_output_length": (0, 1), "repetition_penalty": (-1, 1),
-    "no_repeat_ngram_size": (-1, 0), "generate_unk": (False,), "sampling": (False,),
-}  # fmt: skip
-
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
 #: Default ids and texts of special tokens, by the prefix of their settings.
 SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
 
-#: Segmentation settings, some only for training.
-CUTTING = frozenset({
-    "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
-    "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
-})  # fmt: skip
-
 SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
 OUTPUT = "decoder.output_layer.weight"
 LAST_NORM = ("encoder.layer_norm.weight", "decoder.layer_norm.weight")
-#: Parts of tensor names in a layer, here and there: of one stack, and of both.
-PARTS = {
-    "encoder": {"around_self.norm": "layer_norm", "self_attention": "src_src_att"},
-    "decoder": {
-        "around_self.norm": "x_layer_norm",
-        "around_cross.norm": "dec_layer_norm",
-        "self_attention": "trg_trg_att",
-        "cross_attention": "src_trg_att",
-    },
-}
-BOTH = {
-    "around_feed_forward.norm": "feed_forward.layer_norm",
-    "feed_forward.w_1": "feed_forward.pwff_layer.0",
-    "feed_forward.w_2": "feed_forward.pwff_layer.3",
-    "w_q": "q_layer",
-    "w_k": "k_layer",
-    "w_v": "v_layer",
-    "w_o": "output_layer",
-}
 #: Position tables, kept if they differ from the sinusoids computed here.
 TABLES = dict(zip(POSITION_TABLES, ("encoder.pe.pe", "decoder.pe.pe"), strict=True))
 
@@ -107,7 +61,7 @@ def read(folder: Path, report: Report | None = None) -> Imported:
 
     Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
     """
-    paths = find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
+    paths = cutting.find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
     # Files are named by their number of steps.
     path = max(paths, key=lambda path: int(path.stem) if path.stem.isdecimal() else 0)
     settings = read_settings(path.parent / CONFIG)
@@ -115,7 +69,7 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     stored, _ = read_content(path, "joeynmt")
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), stored.found)
     tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
-    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    cutting.check_sides(stored, sides, (SOURCE, TARGET), tied)
     tables: dict[str, Shape] = {}  # [n, d_model]
     for ours, theirs in TABLES.items():
         if theirs in stored.found:
@@ -127,8 +81,8 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     state, dtype = gather(stored, {**layout.shapes, **tables}, names, origin=CONFIG, report=report)
     # The library computes sinusoids in float32, so rounding grows with the angle.
     config = with_tables(config, state, lambda n: ROUNDING * torch.arange(2, n + 2)[:, None])
-    tokenizer, testing = tokenizer_of(*sides, config), settings.within("testing")
-    decoding, unused = read_decoding(testing), testing.unused(IDLE)
+    tokenizer, testing = cutting.tokenizer_of(*sides, config), settings.within("testing")
+    decoding, unused = read_decoding(testing), testing.unused(foreign.LISTS["idle"]["joeynmt"])
     return Imported(config, state, tokenizer, dtype, decoding=decoding, unused=unused)
 
 
@@ -140,7 +94,7 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
             raise ValueError("merge keys (<<) are not supported; write the settings out")
 
 
-def read_settings(path: Path) -> Settings:
+def read_settings(path: Path) -> foreign.Settings:
     """Read plain values from config.yaml. Raises `CheckpointError` naming the file."""
     text = read_text(path, MAX_YAML)
     try:
@@ -162,21 +116,21 @@ def read_settings(path: Path) -> Settings:
             waiting += value.values()
         elif isinstance(value, list | tuple | set):
             waiting += value
-    return Settings(path, values)
+    return foreign.Settings(path, values)
 
 
-def read_decoding(testing: Settings) -> Decoding:
+def read_decoding(testing: foreign.Settings) -> Decoding:
     """Return the decoding in the group "testing", with the paper's length penalty.
 
     Defaults are the library's: a beam of 1, no length penalty.
     """
     # "alpha" before version 2. Below 0, no penalty applies.
     name = "beam_alpha" if testing.values.get("beam_alpha") is not None else "alpha"
-    alpha = alpha_setting(testing, name, 0.0)
-    return Decoding(beam_setting(testing, "beam_size"), max(alpha, 0.0))
+    alpha = foreign.alpha_setting(testing, name, 0.0)
+    return Decoding(foreign.beam_setting(testing, "beam_size"), max(alpha, 0.0))
 
 
-def special_tokens(settings: Settings) -> dict[str, tuple[int, str]]:
+def special_tokens(settings: foreign.Settings) -> dict[str, tuple[int, str]]:
     """Return id and text of "unk", "pad", "bos" and "eos"."""
     group = settings.within("data", "special_symbols")
     tokens = {
@@ -189,7 +143,7 @@ def special_tokens(settings: Settings) -> dict[str, tuple[int, str]]:
 
 
 def read_config(
-    settings: Settings, n_source: int, n_target: int, names: Collection[str]
+    settings: foreign.Settings, n_source: int, n_target: int, names: Collection[str]
 ) -> ModelConfig:
     """Return the model's config. Raises `CheckpointError`, one line.
 
@@ -210,8 +164,8 @@ def read_config(
     ):  # fmt: skip
         if group.values.get(name) is not None:
             group.check(name, group.whole(name) == width, f"model.encoder.hidden_size={width}")
-    activation = encoder.choice("activation", ACTIVATIONS, "relu")
-    same = decoder.choice("activation", ACTIVATIONS, "relu") == activation
+    activation = encoder.choice("activation", foreign.ACTIVATIONS, "relu")
+    same = decoder.choice("activation", foreign.ACTIVATIONS, "relu") == activation
     decoder.check("activation", same, f"the encoder's {activation}")
     scale = vectors[0].flag("scale")
     # Embeddings tied to each other but not to the output matrix become two equal ones.
@@ -222,7 +176,7 @@ def read_config(
             model.check("tied_embeddings", n_source == n_target, pieces)
     else:
         vectors[1].check("scale", vectors[1].flag("scale") == scale, f"the encoder's {scale}")
-    return model_config(
+    return foreign.model_config(
         settings.path,
         vocab_size=(n_source, n_target),
         n_heads=(encoder.whole("num_heads", 4), decoder.whole("num_heads", 8)),
@@ -232,7 +186,7 @@ def read_config(
         n_decoder_layers=decoder.whole("num_layers", 4),
         dropout=encoder.share("dropout", 0.1),
         attention_dropout=encoder.share("dropout", 0.1),
-        activation=ACTIVATIONS[activation],
+        activation=foreign.ACTIVATIONS[activation],
         norm=_norm(encoder, decoder, names),
         max_positions=1024,
         tie_embeddings=tying,
@@ -243,7 +197,7 @@ def read_config(
     )
 
 
-def _norm(encoder: Settings, decoder: Settings, names: Collection[str]) -> str:
+def _norm(encoder: foreign.Settings, decoder: foreign.Settings, names: Collection[str]) -> str:
     """Return "pre" or "post". Before version 2, every model was pre-norm, without a setting."""
     placed = []
     for stack, last, default in zip((encoder, decoder), LAST_NORM, ("pre", "post"), strict=True):
@@ -257,11 +211,12 @@ def _norm(encoder: Settings, decoder: Settings, names: Collection[str]) -> str:
 
 def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     embeddings = embedding_aliases(name, config, SOURCE, TARGET, OUTPUT)
-    parts = BOTH | PARTS.get(name.partition(".")[0], {})
+    names, stack = foreign.LISTS["names"], name.partition(".")[0]
+    parts = names["joeynmt"] | names.get(f"joeynmt_{stack}", {})
     return embeddings or [Alias(renamed(name, parts))]
 
 
-def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:
+def read_sides(settings: foreign.Settings) -> tuple[cutting.Segmenter, cutting.Segmenter]:
     """Read the segmentation of both sides. Raises `CheckpointError`, one line."""
     data, folder = settings.within("data"), settings.path.parent
     symbols, special = data.within("special_symbols"), special_tokens(settings)
@@ -286,7 +241,9 @@ def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:
     return sides[0], sides[1]
 
 
-def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) -> Segmenter:
+def _side(
+    side: foreign.Settings, table: tuple[Path, tuple[str, ...]], language: str
+) -> cutting.Segmenter:
     folder, cutter = side.path.parent, side.within("tokenizer_cfg")
     level = side.choice("level", ("word", "bpe", "char"), "word")
     kind = side.text("tokenizer_type", side.text("bpe_type", "sentencepiece"))
@@ -304,10 +261,10 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
     except TokenizerError as error:
         raise CheckpointError(f"{side.path}: {error}") from None
     if level != "bpe":
-        return Segmenter(table, preparation=preparation, joint="", unit=level)
+        return cutting.Segmenter(table, preparation=preparation, joint="", unit=level)
     if not (language and language.replace("-", "").isalnum()):
         language = ""
-    for name in cutter.values.keys() - CUTTING:
+    for name in cutter.values.keys() - {*foreign.LISTS["joeynmt"]["cutting"]}:
         raise cutter.error(str(name), "supported, and may change segmentation")
     joint = cutter.text("separator", "@@") or "@@"
     files = {name: cutter.text(name) for name in ("model_file", "codes")}
@@ -318,10 +275,10 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
         file = files[name]
         if file is None:
             raise cutter.error(name, "the name of a file")
-        path = beside(folder, file)
+        path = cutting.beside(folder, file)
         model, codes = (path, None) if name == "model_file" else (None, path)
     else:
-        model = first_there(folder, MODELS, language)
-        codes = None if model else first_there(folder, CODES, language)
+        model = cutting.first_there(folder, cutting.MODELS, language)
+        codes = None if model else cutting.first_there(folder, cutting.CODES, language)
     # From version 2 on, only pieces in the vocabulary are used.
-    return Segmenter(table, model, codes, preparation, joint, within=bool(cutter.values))
+    return cutting.Segmenter(table, model, codes, preparation, joint, within=bool(cutter.values))

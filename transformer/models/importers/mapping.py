@@ -14,23 +14,12 @@ from transformer.checkpoint.weights import Shape, check_memory, check_type, in_m
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safetensors_file import DTYPES
+from transformer.models.importers.settings import LISTS
 from transformer.positions import sinusoids
 from transformer.types import Report
 
 #: Parts of tensor names in a layer, here and in fairseq and Marian.
-LAYER_PARTS = {
-    "around_self.norm": "self_attn_layer_norm",
-    "around_cross.norm": "encoder_attn_layer_norm",
-    "around_feed_forward.norm": "final_layer_norm",
-    "feed_forward.w_1": "fc1",
-    "feed_forward.w_2": "fc2",
-    "self_attention": "self_attn",
-    "cross_attention": "encoder_attn",
-    "w_q": "q_proj",
-    "w_k": "k_proj",
-    "w_v": "v_proj",
-    "w_o": "out_proj",
-}
+LAYER_PARTS: dict[str, str] = LISTS["names"]["fairseq_and_marian"]
 
 
 class Alias(NamedTuple):

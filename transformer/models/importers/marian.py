@@ -28,6 +28,7 @@ from transformer.models.importers.pieces import no_piece
 from transformer.models.importers.registry import Imported
 from transformer.models.importers.settings import (
     ACTIVATIONS,
+    LISTS,
     MAX_BANNED,
     UNUSED,
     Settings,
@@ -50,14 +51,8 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 #: Maximum number of ids without a piece; a vocabulary with more belongs to another model.
 MAX_HOLES = 128
 
-#: Generation settings without effect here, with the values at which they never have one.
-IDLE: dict[str, tuple[object, ...]] = {
-    "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "min_length": (0, 1),
-    "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
-    "forced_bos_token_id": (), "begin_suppress_tokens": ([],),
-    **UNUSED,
-}  # fmt: skip
-
+#: Generation settings without effect here.
+IDLE: dict[str, list[object]] = LISTS["idle"]["marian"] | UNUSED
 #: Ids by piece, by vocabulary file.
 Tables = dict[str, dict[str, int]]
 

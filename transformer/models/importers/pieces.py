@@ -12,6 +12,7 @@ from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
+from transformer.models.importers.settings import LISTS
 from transformer.text.files import blaming
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer, Unit, read_codes
@@ -19,15 +20,7 @@ from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import TokenizerError
 
 #: Common names of SentencePiece models and merge files; {} is the language.
-MODELS = (
-    "sentencepiece.bpe.{}.model", "sentencepiece.{}.model", "spm.{}.model", "spm_{}.model",
-    "{}.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "bpe.model",
-    "sp.model",
-)  # fmt: skip
-CODES = (
-    "bpecodes.{}", "bpe.codes.{}", "codes.{}", "code.{}", "bpe.{}.codes", "{}.codes", "bpecodes",
-    "bpe.codes", "bpe-codes", "bpe_codes", "codes", "code", "codes.txt", "bpe.code",
-)  # fmt: skip
+MODELS, CODES = (LISTS["pieces"][name] for name in ("models", "codes"))
 
 
 @dataclass(frozen=True)

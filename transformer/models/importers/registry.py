@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.files.unread import unread
+from transformer.models.importers.settings import LISTS
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import Report
@@ -33,15 +34,15 @@ class Imported:
     unused: tuple[str, ...] = ()  # settings without effect here, as `name=value`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Format:
-    """A model format, read by the module of the same name."""
+    """A model format, read by the module of the same name; lists.toml explains the fields."""
 
-    name: str  # on the command line
-    title: str  # on screen
-    files: tuple[str, ...]  # patterns of the files that may be read
-    marks: tuple[str, ...]  # patterns of files that every folder of this format has
-    holds: str  # folder content, in words
+    name: str
+    title: str
+    files: Sequence[str]
+    marks: Sequence[str]
+    holds: str
 
     def fits(self, folder: Path) -> bool:
         """Return True if the file names in a folder match this format."""
@@ -170,38 +171,4 @@ def code(text: str) -> str:
 
 
 #: Formats by their names on the command line.
-FORMATS: dict[str, Format] = {
-    kind.name: kind
-    for kind in (
-        Format(
-            name="marian",
-            title="Marian (OPUS-MT)",
-            files=(
-                "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
-                "source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json",
-                "added_tokens.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin",
-                "model.safetensors.index.json", "pytorch_model.bin.index.json",
-                "model-*.safetensors", "pytorch_model-*.bin",
-            ),
-            marks=("config.json", "vocab.json", "source.spm", "target.spm"),
-            holds="config.json, vocab.json, source.spm, target.spm, and model.safetensors or "
-            "pytorch_model.bin",
-        ),
-        Format(
-            name="joeynmt",
-            title="JoeyNMT",
-            files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
-            marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
-            holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
-            "SentencePiece models or files of merges that cut text",
-        ),
-        Format(
-            name="fairseq",
-            title="fairseq",
-            files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
-            marks=("*.pt", "dict*.txt"),
-            holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "
-            "models or files of merges that cut text",
-        ),
-    )
-}  # fmt: skip
+FORMATS = {row["name"]: Format(**row) for row in LISTS["formats"]}

@@ -1,9 +1,8 @@
 """Settings written by another library, checked as they are read."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Collection, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,29 +21,13 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 #: Maximum number of tokens, or of sequences, that are never generated.
 MAX_BANNED = 10_000
 
-#: Generation settings of the `transformers` library that Headlight never follows, with the values
-#: at which they have no effect.
-UNUSED: dict[str, tuple[object, ...]] = {
-    "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
-    "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
-    "temperature": (1.0,), "top_k": (0, 50), "top_p": (1.0,), "top_h": (), "min_p": (),
-    "typical_p": (1.0,), "epsilon_cutoff": (0.0,), "eta_cutoff": (0.0,),
-    "forced_decoder_ids": (), "token_healing": (False,),
-    "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
-    "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
-    "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
-    "watermarking_config": (),
-}  # fmt: skip
+#: Lists of names and settings, see lists.toml.
+LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lists.toml").read_text("utf-8"))
 
-#: Bounds of the numbers that models may set for the library's search. `int` bounds mean integers.
-NUMBERS: dict[str, tuple[float, float]] = {
-    "min_length": (0, 10_000),
-    "min_new_tokens": (0, 10_000),
-    "no_repeat_ngram_size": (0, 1_000),
-    "encoder_no_repeat_ngram_size": (0, 1_000),
-    "repetition_penalty": (0.001, 1_000.0),
-    "encoder_repetition_penalty": (0.001, 1_000.0),
-}
+#: Generation settings of the `transformers` library that Headlight never follows, with the values
+#: at which they have no effect, and bounds of the numbers that models may set for its search.
+UNUSED: dict[str, list[object]] = LISTS["idle"]["library"]
+NUMBERS: dict[str, tuple[float, float]] = LISTS["search"]["numbers"]
 #: Settings of tokens for the library's search.
 TOKENS = ("suppress_tokens", "begin_suppress_tokens", "forced_eos_token_id")
 
@@ -110,7 +93,7 @@ class Settings:
         """List a value, or a part of it, as not followed."""
         self._not_followed.append(f"{name}={value!r:.40}")
 
-    def unused(self, idle: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
+    def unused(self, idle: Mapping[str, Sequence[object]]) -> tuple[str, ...]:
         """Return the settings not followed as `name=value`.
 
         Args: idle: settings that are never followed, with the values without effect.
@@ -161,7 +144,7 @@ class Settings:
         self.check(name, value is None or isinstance(value, str), "text")
         return value
 
-    def within(self, *names: str) -> Settings:
+    def within(self, *names: str) -> "Settings":
         """Return the group under a name, or under several in turn; a missing group is empty."""
         group = self
         for name in names:

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import torch
 
-from transformer.checkpoint.folder import (
-    CONFIG,
-    Loaded,
-    ModelClass,
-    read_config_text,
-    read_own_tokenizer,
-)
+from transformer.checkpoint import folder as checkpoints
 from transformer.checkpoint.weights import Layout, SkipInit
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
@@ -36,10 +30,10 @@ def mask_id(tokenizer: Tokenizer) -> int:
 
 
 def _config_and_tokenizer(folder: Path) -> tuple[StackConfig, Tokenizer]:
-    where = folder / CONFIG
+    where = folder / checkpoints.CONFIG
     try:
-        config = StackConfig.from_json(read_config_text(folder))
-        tokenizer = read_own_tokenizer(folder, config.blocks)
+        config = StackConfig.from_json(checkpoints.read_config_text(folder))
+        tokenizer = checkpoints.read_own_tokenizer(folder, config.blocks)
         where = folder
         if config.task == "fill":
             mask_id(tokenizer)
@@ -66,9 +60,9 @@ def _complete(config: StackConfig, model: OneStack) -> None:
         model.positions = make_positions(config.blocks)
 
 
-StackCheckpoint = Loaded[StackConfig, OneStack]
+StackCheckpoint = checkpoints.Loaded[StackConfig, OneStack]
 
-ONE_STACK: ModelClass[StackConfig, OneStack, StackCheckpoint] = ModelClass(
+ONE_STACK: checkpoints.ModelClass[StackConfig, OneStack, StackCheckpoint] = checkpoints.ModelClass(
     _config_and_tokenizer, _outline, stack_layout, _complete, StackCheckpoint
 )
 load_stack, check_stack, save_stack = ONE_STACK.load, ONE_STACK.check, ONE_STACK.save

@@ -14,25 +14,19 @@ from transformer.errors import InputError
 from transformer.hooks import Record, matching
 from transformer.models.one_stack.files import MASK, load_stack, mask_id
 from transformer.models.one_stack.model import OneStack, StackSteps
+from transformer.search import request as requests
 from transformer.search.beam import search
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.inputs import MAX_TOP_K, checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
-from transformer.search.request import (
-    Progress,
-    SearchOptions,
-    by_batches,
-    refuse_unknown,
-    search_request,
-)
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.trace.tracer import NO_EDITS, Ability, Unedited
-from transformer.types import AttentionKind, Floats, literals
+from transformer.trace.tracer import Unedited
+from transformer.types import AttentionKind, Floats
 
 
 @dataclass(frozen=True)
@@ -72,6 +66,7 @@ class StackModel(Unedited):
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.kinds: tuple[AttentionKind, ...] = (model.config.kind,)
+        self.cases = ("one_stack", model.config.task)
         self.tokenizer, self.name, self.path, self.decoding = tokenizer, name, path, decoding
         learned = self.config.blocks.positions == "learned"
         self.max_tokens = min(max_tokens, self.config.max_positions) if learned else max_tokens
@@ -85,32 +80,14 @@ class StackModel(Unedited):
         resolve_device(device)
         loaded = load_stack(path)
         return cls(
-            loaded.model, loaded.tokenizer, device=device, name=loaded.name,
-            path=loaded.path, max_tokens=max_tokens, decoding=default_decoding(loaded.metrics),
+            loaded.model, loaded.tokenizer, device=device, name=loaded.ref.name,
+            path=loaded.ref.path, max_tokens=max_tokens, decoding=default_decoding(loaded.metrics),
         )  # fmt: skip
 
     @property
     def nbytes(self) -> int:
         """Bytes of the weights in memory."""
         return 4 * self.config.n_parameters
-
-    @literals
-    def lacks(self, ability: Ability) -> str | None:
-        """Return why the model lacks an ability as one sentence, or None if it has it."""
-        if ability in ("heads", "any_sentence"):
-            return None
-        if ability == "search":
-            return {
-                "continue": "This model continues a text and translates nothing.",
-                "fill": "This model fills in hidden words and writes nothing.",
-                "translate": "This model's trace is one pass over source and translation, "
-                "without a record of its search.",
-            }[self.config.task]
-        if ability == "edits":
-            return NO_EDITS["one_stack"]
-        if ability == "steering":
-            return "This model has one stack; steering is made for an encoder and a decoder."
-        return "This model has one stack; this page is made for an encoder and a decoder."
 
     def tokenize(self, sentence: str) -> Tokenized:
         """Split a sentence into pieces. Raises `InputError` if it is too long."""
@@ -128,7 +105,7 @@ class StackModel(Unedited):
         prefix: Any = None,
         sampling: Sampling | None = None,
         edits: Any = (),
-        progress: Progress | None = None,
+        progress: requests.Progress | None = None,
         **options: Any,
     ) -> Trace:
         """Record every map of one pass over a text.
@@ -151,7 +128,7 @@ class StackModel(Unedited):
         Raises: `InputError` for a blank or too long text or a bad setting, `TypeError` for an
             unknown option.
         """
-        refuse_unknown(options)
+        requests.refuse_unknown(options)
         self.refuse_edits(edits)
         if prefix is not None:
             raise InputError(self.lacks("steering") or "")
@@ -202,7 +179,7 @@ class StackModel(Unedited):
         alpha: float | None = None,
         *,
         edits: Any = (),
-        on_translated: Progress | None = None,
+        on_translated: requests.Progress | None = None,
     ) -> list[Translation]:
         """Translate sentences by beam search; a blank sentence has an empty translation.
 
@@ -224,7 +201,9 @@ class StackModel(Unedited):
 
         sources = self._reader.sources(sentences)
         lengths = [len(source.ids) for source in sources]
-        return by_batches(lengths, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION)
+        return requests.by_batches(
+            lengths, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION
+        )
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
         """Return predictions for every hidden token of a trace by a model that fills in.
@@ -266,13 +245,13 @@ class StackModel(Unedited):
         decoding: Decoding,
         max_length: int | None = None,
         sampling: Sampling | None = None,
-        progress: Progress | None = None,
+        progress: requests.Progress | None = None,
     ) -> list[Hypothesis]:
         """Return the best translations, which end in `</s>` unless they reach the limit."""
-        options: SearchOptions = {
+        options: requests.SearchOptions = {
             "max_length": max_length, "sampling": sampling, "rule": decoding.rule,
         }  # fmt: skip
-        request = search_request(self._reader, decoding.beam_size, decoding.alpha, options)
+        request = requests.search_request(self._reader, decoding.beam_size, decoding.alpha, options)
         # Source, `<s>` and translation share the positions.
         limits = [min(request.limit(row), self.max_tokens - len(row.ids)) for row in sources]
         if min(limits) < 1:
@@ -294,11 +273,11 @@ class StackModel(Unedited):
         text: tuple[int, ...],
         new_tokens: int,
         sampling: Sampling | None,
-        progress: Progress | None,
+        progress: requests.Progress | None,
     ) -> tuple[int, ...]:
         new_tokens = checked_new_tokens(new_tokens, len(text), self.max_tokens)
-        options: SearchOptions = {"sampling": sampling}
-        settings = search_request(self._reader, 1, 0.0, options).settings
+        options: requests.SearchOptions = {"sampling": sampling}
+        settings = requests.search_request(self._reader, 1, 0.0, options).settings
         prompt, nothing = list(text[1:]), torch.zeros(1, 0, dtype=torch.long, device=self.device)
         (result,) = search(
             StackSteps(self.model, nothing), [len(prompt) + new_tokens], settings,

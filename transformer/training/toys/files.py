@@ -5,16 +5,16 @@ maps' tokens), maps/UPDATE.npz and, at the end, kept/. Files are renamed into pl
 complete even if the writer is killed; an incomplete last line of metrics.jsonl is ignored.
 """
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from transformer.config import parse_json
 from transformer.files.atomic import write_atomic
+from transformer.files.npz import packed
 from transformer.types import Floats
 
 Wish = Literal["run", "pause", "stop"]
@@ -35,10 +35,8 @@ class Control:
 def write_maps(path: Path, update: int, maps: dict[str, Floats]) -> None:
     """Write an update's maps in half precision."""
     (path / "maps").mkdir(exist_ok=True)
-    data = io.BytesIO()
-    halves: dict[str, Any] = {kind: values.astype(np.float16) for kind, values in maps.items()}
-    np.savez(data, **halves)
-    write_atomic(path / "maps" / f"{update:06d}.npz", data.getvalue())
+    halves = {kind: values.astype(np.float16) for kind, values in maps.items()}
+    write_atomic(path / "maps" / f"{update:06d}.npz", packed(halves))
 
 
 def map_updates(path: Path) -> list[int]:

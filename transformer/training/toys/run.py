@@ -9,20 +9,17 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.model import Transformer
 from transformer.positions import StoredPositions
-from transformer.training.cross_entropy import smoothed_cross_entropy
 from transformer.training.data import collate
 from transformer.training.distributed import World
 from transformer.training.objective import Objective, learning_rate
-from transformer.training.recipe import TrainingRecipe
 from transformer.training.run_folder import RunFolder
 from transformer.training.toys.files import KEPT, Control, write_maps, write_probe
 from transformer.training.toys.settings import ToySettings
-from transformer.training.toys.tasks import TASKS, make_corpus, make_tokenizer
+from transformer.training.toys.tasks import TASKS, TOYS, make_corpus, make_tokenizer
 from transformer.training.trainer import Trainer
 from transformer.types import Floats
 
@@ -37,27 +34,6 @@ class Job(Protocol):
 
     def __call__(self, step: int, most: int, /) -> None:
         """Report progress; may raise to stop the run."""
-
-
-class HookedObjective(Objective):
-    """A hooked model and its loss."""
-
-    model: Transformer
-
-    def __init__(self, model: Transformer, settings: ToySettings, recipe: TrainingRecipe) -> None:
-        super().__init__(model, recipe)
-        self.hooks = settings.hooks()
-
-    def logits(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
-        encoded = self.model.encode(src, hooks=self.hooks)
-        return self.model.logits(self.model.decode(tgt_in, encoded, hooks=self.hooks).hidden)
-
-    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the summed loss and negative log-likelihood of a batch, in nats."""
-        return smoothed_cross_entropy(
-            self.logits(src, tgt_in), tgt_out, self.smoothing, self.model.config.pad_id
-        )
 
 
 class Lane:
@@ -76,7 +52,7 @@ class Lane:
         for positions in (self.model.src_positions, self.model.tgt_positions):
             if isinstance(positions, StoredPositions):
                 positions.table.data.zero_()
-        self.objective = HookedObjective(self.model, settings, self.trainer.settings)
+        self.objective = Objective(self.model, self.trainer.settings, settings.hooks())
         self.trainer.objective = self.objective
         self.progress = self.trainer.progress
         self._batches = self.trainer._batches(0)
@@ -111,7 +87,7 @@ class Lane:
         """
         sources, targets = (rows[:most] for rows in self._held_out)
         batch = collate(sources, targets)
-        best = self.objective.logits(batch.src, batch.tgt_in).argmax(-1)
+        best: torch.Tensor = self.model(batch.src, batch.tgt_in, self.objective.hooks).argmax(-1)
         right = (best == batch.tgt_out) | (batch.tgt_out == self.trainer.config.pad_id)
         return right.all(-1).float().mean().item()
 
@@ -157,17 +133,11 @@ class Lane:
 
 def _card(settings: ToySettings, accuracy: float, updates: int) -> str:
     task = TASKS[settings.task]
-    notes = {
-        "no_positions": "Trained without positions: its stored tables are zero.",
-        "no_scaling": "Trained without division by sqrt(d_k); query weights are multiplied by "
-        "sqrt(d_k), so that the paper's attention computes the same.",
-        "no_warmup": "Trained without warm-up.",
-    }
     return f"""# Toy: {task.title}
 
 {task.about} Trained in Headlight for {updates:,} updates on generated strings.
 {accuracy:.1%} of held-out strings are decoded correctly by greedy search.
-{notes.get(settings.change, "")}
+{TOYS["notes"].get(settings.change, "")}
 """
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,28 +11,12 @@ from torch import Tensor
 from transformer.config import ConfigError, ModelConfig
 from transformer.hooks import Hooks, Site
 from transformer.training.recipe import Recipe, TrainingRecipe
-from transformer.training.toys.tasks import TASKS
+from transformer.training.toys.tasks import TASKS, TOYS
 
 #: Changes to the paper's model, with their names on screen.
-CHANGES: dict[str, str] = {
-    "none": "nothing",
-    "no_warmup": "no warm-up",
-    "pre_norm": "pre-norm",
-    "no_positions": "no positions",
-    "one_head": "one head",
-    "no_scaling": "no scaling by √d_k",
-    "no_residual": "no residual",
-}
-
+CHANGES: Mapping[str, str] = TOYS["changes"]
 #: Bounds of whole numbers, to keep models small on a public server.
-BOUNDS: dict[str, tuple[int, int]] = {
-    "d_model": (16, 128),
-    "n_heads": (1, 8),
-    "n_layers": (1, 4),
-    "warmup": (1, 1_000),
-    "updates": (10, 3_000),
-    "seed": (1, 9_999),
-}
+BOUNDS: Mapping[str, tuple[int, int]] = TOYS["bounds"]
 #: Bounds of the learning rate at the end of warm-up.
 RATES = (1e-5, 0.1)
 

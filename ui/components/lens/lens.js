@@ -81,15 +81,13 @@ function build(root, map, choice) {
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": map.label },
     parts.margin, parts.columns, parts.canvas, parts.cursor);
   parts.scroller = make("div", "scroller", parts.plot);
-  const spoken = spokenList("The map, row by row");
   const lines = rowsInWords(map.query_tokens, map.key_tokens, (row, column) => (masked(map, [row, column])
     ? null
     : map.weights[row * map.keys + column]), map.limit ? (weight) => number(map, weight, 2) : undefined);
-  spoken.write(lines);
   parts.rows.forEach((label, row) => label.addEventListener("pointerenter", () => {
     parts.readout.textContent = plain(`Read most in ${lines[row]}`);
   }));
-  root.replaceChildren(parts.scroller, parts.readout, parts.scale, spoken.element);
+  root.replaceChildren(parts.scroller, parts.readout, parts.scale, spokenList("The map, row by row", lines).element);
   return parts;
 }
 
@@ -167,10 +165,6 @@ function paint(root, map, parts) {
   drawScale(parts.scale, words, map.reading[theme], map.noun);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
-  const ring = () => map.ringed?.forEach(([row, column]) => {
-    Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
-    pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2);
-  });
   pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -191,7 +185,8 @@ function paint(root, map, parts) {
       pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
     },
   });
-  ring();
+  Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
+  map.ringed?.forEach(([row, column]) => pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2));
 }
 
 function number(map, weight, digits) {

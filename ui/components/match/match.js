@@ -43,9 +43,9 @@ function build(root, table) {
   const { rowTitle, columnTitle, canvas, chosen, cursor } = parts;
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": table.label },
     rowTitle, columnTitle, parts.rows, parts.columns, canvas, chosen, cursor);
-  const spoken = spokenList("Most similar heads");
   const valueAt = (row, column) => table.values[row * table.columns.length + column];
-  spoken.write(rowsInWords(table.rows, table.columns, valueAt, (value) => value.toFixed(2)));
+  const spoken = spokenList("Most similar heads",
+    rowsInWords(table.rows, table.columns, valueAt, (value) => value.toFixed(2)));
   root.replaceChildren(parts.plot, parts.readout, parts.scale, spoken.element);
   return parts;
 }

@@ -1,5 +1,5 @@
 // Taking heads out: all heads stand there as buttons, and the translation changes with each choice.
-import { make } from "../shared/index.js";
+import { make, rove } from "../shared/index.js";
 
 /** Text with the runs between ** in an element of their own. */
 export const runs = (text, tag = "strong", look = "") =>
@@ -60,8 +60,8 @@ export const breakPart = {
     const solved = this.scene.breaks.trials.some(({ hit }) => hit);
     const next = guesses.find((at) => !scenes[at].breaks.trials.some(({ hit }) => hit));
     const guess = (at) => {
-      this.guessing = true;
       this.turn(at);
+      this.guessing = true;
       this.tell();
     };
     const ways = [];
@@ -102,8 +102,7 @@ export const breakPart = {
           const label = `${name}, layer ${layer + 1}, head ${head + 1}`;
           const found = !trial ? "" : trial.hit ? " hit" : " tried";
           const onclick = ({ currentTarget }) => this.take(currentTarget, at);
-          const tabindex = cells.length ? -1 : 0;
-          const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick, tabindex });
+          const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick });
           const state = same(lit, at) ? ", had the light" : "";
           cell.title = label + state;
           cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
@@ -112,16 +111,8 @@ export const breakPart = {
           rows.push(cell);
         }
       }
-      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
-      const onkeydown = (event) => {
-        const to = cells[cells.indexOf(event.target) + steps[event.key]];
-        if (!to) return;
-        event.preventDefault();
-        event.stopPropagation();
-        for (const cell of cells) cell.tabIndex = cell === to ? 0 : -1;
-        to.focus();
-      };
-      const grid = make("div", "heads", rows, { role: "group", "aria-label": name, onkeydown });
+      rove(cells, { row: heads });
+      const grid = make("div", "heads", rows, { role: "group", "aria-label": name });
       grid.style.setProperty("--heads", heads);
       return make("div", "kind", make("span", "name", name), grid);
     }));

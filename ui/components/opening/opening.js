@@ -13,10 +13,6 @@ const COVER =
   "overflow: hidden; transition: none !important; }";
 const SEEN = "headlight_opening=seen; path=/; max-age=31536000; samesite=lax";
 
-function component(given, host) {
-  return lasting(Opening, given, host);
-}
-
 class Opening {
   constructor(root, { header }) {
     this.root = root;
@@ -161,8 +157,6 @@ class Opening {
     this.fill();
     const { pronoun, kind, light, step, tokens } = this.scene;
     for (const each of [this.words[pronoun], this.tokens[step]]) each.classList.add("asked");
-    this.guessing = false;
-    this.root.classList.remove("guessing");
     this.explain();
     const from = kind === "cross" ? this.tokens[step] : this.words[pronoun];
     const moving = before.length === light.length;
@@ -216,18 +210,18 @@ class Opening {
       this.turn(at);
       this.guess = null;
       this.fill();
-      this.guessing = false;
-      this.root.classList.remove("guessing");
       this.ask();
       this.below.querySelector("h2").focus({ preventScroll: true });
     };
     return make("button", "answer swap", { onclick: next }, runs(onward[this.at]));
   }
 
-  /** Turn to a scene; its sentence then stands in the sidebar, too. */
+  /** Turn to a scene, before any guess; its sentence then stands in the sidebar, too. */
   turn(at) {
     if (at !== this.at) this.report("scene", at);
     this.at = at;
+    this.guessing = false;
+    this.root.classList.remove("guessing");
   }
 
   /** A button that leaves for a page on this scene. */
@@ -257,4 +251,4 @@ class Opening {
 
 Object.assign(Opening.prototype, lightPart, breakPart);
 
-export default (host) => shown(host, "opening", component);
+export default (host) => shown(host, "opening", (given) => lasting(Opening, given, host));

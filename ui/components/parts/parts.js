@@ -15,10 +15,9 @@ function component({ root, header, body }) {
   const mask = body.subarray(4 * n * n * header.names.length);
   const view = { header, mask, values: header.names.map((_, i) => mapAt(i)) };
   const [maps, readout] = build(root, header);
-  const spoken = spokenList(header.names.at(-1));
   const seen = (at) => (mask[at] ? view.values.at(-1)[at] : null);
-  spoken.write(rowsInWords(header.rows, header.tokens, (i, j) => seen(i * n + j), fourDigits));
-  root.append(spoken.element);
+  const lines = rowsInWords(header.rows, header.tokens, (i, j) => seen(i * n + j), fourDigits);
+  root.append(spokenList(header.names.at(-1), lines).element);
   const describe = (at) => described(view, at);
   const refresh = cellCursor(root, maps, { readout, describe });
   return watch(root, () => {

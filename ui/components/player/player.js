@@ -16,10 +16,6 @@ export const FAINT = 0.05; // weights below this get no number and no line
 const PARTS = { cross: "cross-attention", decoder_self: "self-attention" };
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
 
-function component(given, host) {
-  return lasting(Player, given, host);
-}
-
 class Player {
   constructor(root) {
     this.root = root;
@@ -271,4 +267,4 @@ class Player {
 
 Object.assign(Player.prototype, groupPart, lanesPart, matrixPart, nextPart, shiftPart, transportPart);
 
-export default (host) => shown(host, "player", component);
+export default (host) => shown(host, "player", (given) => lasting(Player, given, host));

@@ -16,16 +16,16 @@ export function modified(event) {
   return event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
 }
 
-// Makes elements a single Tab stop; arrow keys, Home and End move between them, and around both ends if
-// `wraps`. `choose(at)` is called for the new element. Returns a function that sets the stop.
-export function rove(elements, { choose, wraps = false } = {}) {
+// Makes elements a single Tab stop; arrow keys, Home and End move between them, by a `row` up and down, and
+// around both ends if `wraps`. `choose(at)` is called for the new element. Returns a function that sets the stop.
+export function rove(elements, { choose, row = 1, wraps = false } = {}) {
   const n = elements.length;
   const stop = (at) => elements.forEach((element, i) => (element.tabIndex = i === at ? 0 : -1));
   stop(0);
   elements.forEach((element, at) => {
     element.addEventListener("focus", () => stop(at));
     element.addEventListener("keydown", (event) => {
-      const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+      const by = { ArrowLeft: -1, ArrowUp: -row, ArrowRight: 1, ArrowDown: row }[event.key];
       const next = wraps ? (at + by + n) % n : at + by;
       const to = by ? next : { Home: 0, End: n - 1 }[event.key];
       if (to === undefined || modified(event)) return;

@@ -5,9 +5,10 @@ import { make, plain } from "./view.js";
 const MOST = 3; // cells of a row
 
 // A list for screen readers; `write(items)` replaces its lines.
-export function spokenList(label) {
+export function spokenList(label, lines = []) {
   const element = make("ul", "unseen spoken", { "aria-label": label });
   const write = (items) => element.replaceChildren(...items.map((text) => make("li", "", plain(text))));
+  write(lines);
   return { element, write };
 }
 

@@ -9,10 +9,6 @@ const LEGIBLE_ZOOM = 0.92; // "Fit" goes no smaller while shorter columns make r
 const LEAST_COLUMN = 60; // px that still hold the beginning of a word; a longer tree scrolls
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
-function component(given, host) {
-  return lasting(TreeView, given, host);
-}
-
 class TreeView {
   constructor(root) {
     this.root = root;
@@ -341,4 +337,4 @@ class TreeView {
   }
 }
 
-export default (host) => shown(host, "tree", component);
+export default (host) => shown(host, "tree", (given) => lasting(TreeView, given, host));

@@ -4,14 +4,15 @@
 // the page, loaded at the first click: a page from a file may not fetch.
 
 const form = document.querySelector("form.live");
-const given = unpacked(bytesOf("trace"));
+const endOf = (message) => 4 + new DataView(message.buffer).getUint32(0, true);
+const headerOf = (message) => JSON.parse(new TextDecoder().decode(message.subarray(4, endOf(message))));
+const given = unpacked(bytesOf("trace")), templates = views.map((view) => headerOf(bytesOf(view.message)));
 let now = given, chosenMap = { layer: null, head: null, kind: "cross" }, off = now.off, worker = null, turn = 0;
 
 // Unpacks a trace in the page.
 function unpacked(message) {
-  const length = new DataView(message.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(message.subarray(4, 4 + length)));
-  let at = 4 + length;
+  const header = headerOf(message);
+  let at = endOf(message);
   header.maps = Object.fromEntries(header.maps.map(([kind, shape]) => {
     const size = shape.reduce((product, side) => product * side, 1);
     const data = new Float32Array(message.slice(at, (at += 4 * size)).buffer);
@@ -19,10 +20,6 @@ function unpacked(message) {
   }));
   return header;
 }
-
-const headerOf = (message) => JSON.parse(new TextDecoder().decode(
-  message.subarray(4, 4 + new DataView(message.buffer).getUint32(0, true))));
-const templates = views.map((view) => headerOf(bytesOf(view.message)));
 
 function say(text, kind = "") {
   const line = document.querySelector(".live-says");
@@ -97,10 +94,9 @@ function showAll() {
   document.querySelector("h1").textContent = now.source;
   document.body.classList.toggle("typed", now !== given);
   views.forEach((view, at) => {
-    const make = MESSAGES[view.name];
     const follows = at && views[at - 1].name === "grid" && view.name === "lens";
     view.follows = {};
-    view.data = make(templates[at], now, follows ? chosenMap : undefined);
+    view.data = MESSAGES[view.name](templates[at], now, follows ? chosenMap : undefined);
     view.turn += 1;
     if (view.name !== "grid") view.renew(); // its switches keep the keyboard's place
     show(view);
@@ -126,8 +122,7 @@ listeners.push((view, name, value) => {
 
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
-  const sentence = form.elements.sentence.value;
-  translate(sentence);
+  translate(form.elements.sentence.value);
 });
 
 // One view alone, in another page's frame: `?embed=player`. The frame learns the height by a message.
@@ -135,13 +130,13 @@ const alone = new URLSearchParams(location.search).get("embed");
 if (alone && views.some(({ name }) => name === alone)) {
   document.body.classList.add("embedded");
   views.forEach((view) => { view.host.hidden = view.name !== alone; });
-  for (const heading of document.querySelectorAll(".views h2")) heading.hidden = true;
+  const titles = document.querySelectorAll(".views h2");
+  titles.forEach((title) => { title.hidden = title.nextElementSibling.hidden; });
   const tell = () => parent.postMessage({ headlight: alone, height: document.body.scrollHeight }, "*");
   new ResizeObserver(tell).observe(document.body);
 }
 
 for (const field of document.querySelectorAll("textarea.frame")) {
-  const address = location.href.replace(/[?#].*$/, "");
-  field.value = field.value.replace("PAGE", address);
+  field.value = field.value.replace("PAGE", location.href.replace(/[?#].*$/, ""));
   field.addEventListener("focus", () => field.select());
 }

@@ -56,13 +56,13 @@ function pack(header, ...arrays) {
 
 // Deflated without compression: blocks of at most 65,535 bytes.
 function stored(bytes) {
-  const blocks = [];
-  for (let from = 0; from < bytes.length; from += 65535) {
-    const part = bytes.subarray(from, from + 65535), n = part.length;
-    const last = Number(from + n >= bytes.length);
-    blocks.push(Uint8Array.of(last, n & 255, n >> 8, ~n & 255, (~n >> 8) & 255), part);
+  const most = 65535, whole = new Uint8Array(bytes.length + 5 * Math.ceil(bytes.length / most));
+  for (let from = 0, to = 0; from < bytes.length; from += most, to += most + 5) {
+    const part = bytes.subarray(from, from + most), n = part.length;
+    whole.set([Number(from + n >= bytes.length), n & 255, n >> 8, ~n & 255, (~n >> 8) & 255], to);
+    whole.set(part, to + 5);
   }
-  return new Uint8Array(blocks.flatMap((block) => [...block]));
+  return whole;
 }
 
 // One head's map, or the mean over those that null leaves open: [n, m].

@@ -160,10 +160,7 @@ function openModel(config, tensors, off = []) {
       const layer = `encoder.${index}`, of = note && ((kind, values) => note(index, kind, values));
       const k = rowsOf(project(x, `${layer}.self_attention`, "w_k"), d);
       const v = rowsOf(project(x, `${layer}.self_attention`, "w_v"), d);
-      let weights;
-      [x, weights] = attention(
-        x, layer, "self_attention", "encoder_self", () => k, () => v, of);
-      maps.push(weights);
+      [x, maps[index]] = attention(x, layer, "self_attention", "encoder_self", () => k, () => v, of);
       x = feedForward(x, layer, of);
     }
     const cross = Array.from({ length: config.n_decoder_layers }, (_, index) =>
@@ -188,8 +185,7 @@ function openModel(config, tensors, off = []) {
         (row) => news[row].map((position) => position.k[index]),
         (row) => news[row].map((position) => position.v[index]), of);
       const [k, v] = encoded.cross[index];
-      [x, cross] = attention(
-        x, layer, "cross_attention", "cross", () => k, () => v, of);
+      [x, cross] = attention(x, layer, "cross_attention", "cross", () => k, () => v, of);
       news.forEach((path, row) => {
         path.at(-1).self[index] = own[row];
         path.at(-1).cross[index] = cross[row];

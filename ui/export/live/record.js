@@ -28,7 +28,7 @@ function traceOf(model, words, header, read, found, off) {
   const tops = along.map(({ ids }) => ids.slice(0, 10));
   return {
     off, source: read.text, text: words.decode(best.ids), score: best.score,
-    complete: best.complete, beam: header.beam,
+    complete: best.complete, beam: found.beam,
     src_tokens: [...read.pieces, pieces[eos]], src_ids: [...read.ids, eos],
     src_unknown: read.unknown, src_special: [read.ids.length], tgt_special: [0],
     tgt_ids: [bos, ...best.ids.slice(0, -1)], predicted_ids: best.ids,
@@ -46,8 +46,8 @@ function traceOf(model, words, header, read, found, off) {
 }
 
 // The candidates of a search as a tree: `beam_tree` in transformer/measures/beam.py.
-function treeOf(found, trace, beam, pieces) {
-  const nodes = [], place = new Map(), { hypotheses, steps } = found;
+function treeOf(found, trace, pieces) {
+  const nodes = [], place = new Map(), { hypotheses, steps, beam } = found;
   const outcomeOf = ({ fate, place: row }, rank) => {
     if (fate === "finished") return "finished";
     if (fate === "dropped") return rank >= beam ? "outranked" : "stopped";
@@ -94,9 +94,9 @@ function treeOf(found, trace, beam, pieces) {
 
 // Runs a trace's tokens through the model once more. Returns, by stack: content, x (the stream before
 // and after every block), o (what blocks add), inner, and by kind q, k, v and heads, rows of all
-// tokens in one array per layer; and `lens`, the decoder's predictions after every layer.
+// tokens in one array per layer.
 function inside(model, trace) {
-  const { n_encoder_layers: nEncoder, n_decoder_layers: nDecoder, d_model: d } = model.config;
+  const { n_encoder_layers: nEncoder, n_decoder_layers: nDecoder } = model.config;
   const empty = (n) => Array.from({ length: n }, () => []);
   const stack = (depth, kinds) => ({
     content: [], x: empty(1 + depth * (kinds.length + 1)), o: empty(depth * (kinds.length + 1)),
@@ -134,15 +134,25 @@ function inside(model, trace) {
     for (const name of ["x", "o", "inner"]) of[name] = of[name].map(flat);
     for (const kind of of.kinds) {
       for (const name of ["q", "heads", "k", "v"]) of[kind][name] = of[kind][name].map(flat);
-      of[kind].norms = of[kind].heads.map((heads, layer) => headNorms(model, kind, layer, heads));
     }
   }
-  const lens = all.decoder.x.filter((_, at) => at % 3 === 0).map((x) => lensOf(model, x, trace));
-  return { ...all, lens, d };
+  return all;
 }
 
 const blockOf = (kind, layer) => (kind === "encoder_self" ? `encoder.${layer}.self_attention`
   : `decoder.${layer}.${kind === "cross" ? "cross" : "self"}_attention`);
+
+// What only the whole model's picture needs: the lengths of the heads' parts, into `values`, and what
+// the decoder would predict after each layer.
+function readOut(model, values, trace, pieces) {
+  for (const of of Object.values(values)) {
+    for (const kind of of.kinds) {
+      of[kind].norms = of[kind].heads.map((heads, layer) => headNorms(model, kind, layer, heads));
+    }
+  }
+  const after = values.decoder.x.filter((_, at) => at % 3 === 0);
+  return { ...values, d: model.config.d_model, lens: after.map((x) => lensOf(model, x, trace, pieces)) };
+}
 
 // Lengths of the heads' parts of a block's output, [n, H].
 function headNorms(model, kind, layer, heads) {
@@ -164,14 +174,14 @@ function headNorms(model, kind, layer, heads) {
   return norms;
 }
 
-// Steps of the logit lens: [id, log p, rank of the prediction, its log p].
-function lensOf(model, x, trace) {
+// Steps of the logit lens: [token, log p, rank of the prediction, its log p].
+function lensOf(model, x, trace, pieces) {
   const logits = model.logits(x), v = model.nWords;
   return trace.predicted_ids.map((own, t) => {
     const row = logits.subarray(t * v, (t + 1) * v), { ids: [top], logProbs: [best] } = bestOf(row, 1);
     let rank = 1;
     for (const value of row) if (value > row[own]) rank += 1;
-    return [top, best, rank, row[own] - row[top] + best];
+    return [pieces[top], best, rank, row[own] - row[top] + best];
   });
 }
 

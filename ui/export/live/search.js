@@ -23,9 +23,9 @@ function bestOf(logits, count) {
   return { ids, logProbs: ids.map((id) => logits[id] - most - spread), entropy: spread - weighted / sum };
 }
 
-// Returns: {hypotheses, steps, maxLength, encoded}, hypotheses best first: {ids, logProbs, total,
-// score, rows, complete, path}; steps are {candidates, tops}. `report(step)` follows each step.
-function search(model, source, { beam = 4, alpha = 0.6, topK = 10, report } = {}) {
+// Returns: {hypotheses, steps, encoded, penalty, beam}, hypotheses best first: {ids, logProbs, total,
+// score, rows, complete, path}; steps are {candidates, tops}.
+function search(model, source, { beam = 4, alpha = 0.6, topK = 10 } = {}) {
   const { bos_id: bos, eos_id: eos, pad_id: pad, unk_id: unk } = model.config;
   const maxLength = Math.min(source.length + EXTRA_LENGTH, MOST_TOKENS);
   const penalty = (length) => ((5 + length) / 6) ** alpha;
@@ -61,7 +61,6 @@ function search(model, source, { beam = 4, alpha = 0.6, topK = 10, report } = {}
     live.forEach((node, place) => Object.assign(node, { fate: "kept", place }));
     for (const node of ended) node.fate = "finished";
     steps.push({ candidates: nodes, tops, paths });
-    report?.(t + 1);
   }
 
   // No live hypothesis can beat the worst of `beam` finished ones.
@@ -83,5 +82,5 @@ function search(model, source, { beam = 4, alpha = 0.6, topK = 10, report } = {}
     };
   });
   for (const step of steps) for (const node of step.candidates) node.score = score(node);
-  return { hypotheses, steps, maxLength, encoded, penalty };
+  return { hypotheses, steps, encoded, penalty, beam };
 }

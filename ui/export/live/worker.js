@@ -49,14 +49,13 @@ async function received({ data }) {
   const model = openModel(header.config, tensors, data.off), beam = data.beam ?? header.beam;
   const found = search(model, [...read.ids, eos], { beam, alpha: header.alpha });
   const trace = traceOf(model, words, header, read, found, data.off ?? []);
-  trace.beam = beam;
-  trace.tree = treeOf(found, trace, beam, header.pieces);
-  if (data.views?.some((view) => ["plan", "stages", "parts"].includes(view))) {
+  trace.tree = treeOf(found, trace, header.pieces);
+  const shown = (...names) => names.some((name) => data.views?.includes(name));
+  if (shown("plan", "stages", "parts")) {
     const values = inside(model, trace);
-    trace.inside = { ...values, lens: values.lens.map((steps) =>
-      steps.map(([id, ...rest]) => [header.pieces[id], ...rest])) };
     trace.stages = stagesOf(model, values, trace, data.place);
     trace.split = splitOf(model, values, data.head);
+    if (shown("plan")) trace.inside = readOut(model, values, trace, header.pieces);
   }
   return { trace };
 }
