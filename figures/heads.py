@@ -12,8 +12,8 @@ from figures.palette import CHROME, Theme, as_altair, attention_table, ink_on, w
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 
-#: Table width and cell height, in px.
-_ROOM, _HEIGHT = 870, 23
+#: Table width with a word in each cell or a number alone, and cell height, in px.
+_ROOMS, _HEIGHT = (664, 336), 23
 
 #: Kind, layer and head, from 0.
 Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
@@ -50,7 +50,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         if not rows:
             continue
         _, layer, head = max(place for place in cells if place[0] == kind)
-        width = _ROOM // (head + 1)
+        width = _ROOMS[all(not cell.number for cell in cells.values())] // (head + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
@@ -67,8 +67,8 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             tooltip=tips("layer:O", ("number:O", "", "head"), ("about:N", "", "role")),
         )
         text = base.encode(color=alt.Color("ink:N", scale=None, legend=None))
-        word = text.mark_text(fontSize=12, align="left", dx=5 - width / 2, limit=width - 40)
-        share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 5)
+        word = text.mark_text(fontSize=12, align="left", dx=4 - width / 2, limit=width - 8)
+        share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 4)
         tables.append(
             alt.layer(
                 squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")

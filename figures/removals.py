@@ -20,7 +20,7 @@ def selection_of(kind: AttentionKind) -> str:
 PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
 #: Table width and largest cell size, in px.
-_WIDTH, _CELL = 250, (26, 20)
+_WIDTH, _CELL = 250, (18, 18)
 
 
 def head_needs(
@@ -59,14 +59,14 @@ def head_needs(
             ("weight:Q", ".2f", "largest weight"),
         ))  # fmt: skip
         cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer")
-        shade = _shade("change", "nats: blue lowers, orange raises", change, kind == last)
+        shade = _shade("change", ["nats: blue lowers,", "orange raises"], change, kind == last)
         cells = cells.encode(y=y, color=shade).add_params(picked)
         crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
         sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
         left = alt.layer(cells, crossed.encode(y=y, text="mark:N"))
         right = sharp.encode(
             y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
-            color=_shade("weight", "attention weight", weight, kind == last),
+            color=_shade("weight", ["attention weight"], weight, kind == last),
         )
         n_layers, n_heads = changes.shape
         for table, title in ((left, KIND_NAMES[kind]), (right, "Its largest weight")):
@@ -78,7 +78,7 @@ def head_needs(
     return quiet(grid.resolve_scale(color="independent"), theme)
 
 
-def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
+def _shade(field: str, title: list[str], scale: alt.Scale, legend: bool) -> alt.Color:
     gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
         tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,
@@ -181,7 +181,7 @@ def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
     bars = base.mark_bar(cornerRadius=2, height=12, cursor="pointer").encode(
         x=alt.X(
             "share:Q",
-            title="share of the difference: blue lowers, orange raises",
+            title=["share of the difference:", "blue lowers, orange raises"],
             axis=alt.Axis(tickCount=5),
             scale=room,
         ),

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 
 from figures.attention import check_map
-from figures.charts import Drawn, coloured, points, quiet, tips, weight_scale
+from figures.charts import Drawn, coloured, either, points, quiet, tips, weight_scale
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
@@ -87,7 +87,7 @@ Curve = Sequence[tuple[int, float]]
 
 def curves(
     lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
-    from_zero: bool = True, height: int = 220,
+    from_zero: bool = True, height: int = 220, chosen: str = "",
 ) -> Drawn:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
@@ -96,13 +96,18 @@ def curves(
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
+        chosen: the line in colour; the others are grey, and tooltips name them.
     """
     names = list(lines)
+    looks = dict(zip(names, categorical(len(names), theme), strict=True))
+    if chosen := chosen if chosen in lines else "":
+        looks = {"other models": CHROME[theme].muted, chosen: CHROME[theme].accent}
     values = [
-        {"model": name, "update": update, "value": value}
-        for name, line in lines.items()
+        {"model": name, "look": name if name in looks else "other models", "update": update,
+         "value": value}
+        for name, line in sorted(lines.items(), key=lambda line: line[0] == chosen)
         for update, value in thinned(line)
-    ]
+    ]  # fmt: skip
     unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
@@ -120,11 +125,12 @@ def curves(
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
-            "model:N", title=None,
-            scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
+            "look:N", title=None, scale=alt.Scale(domain=[*looks], range=[*looks.values()]),
             legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
         ),
-        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
+        detail=alt.Detail("model:N"),
+        opacity=alt.OpacityValue(**either("datum.look == 'other models'", 0.45, 1)),
+        strokeDash=alt.Undefined if chosen else alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
     return quiet(chart, theme, height=height)

@@ -32,6 +32,8 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     with st.container(key="result_head"):
         views.draw_head(view, opened, tested, head, trace)
     st.caption(about)
+    if measure:
+        views.draw_agreement(opened.study)
     views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):
         views.draw_where(view, opened, head)
@@ -44,10 +46,8 @@ def whole(view: View) -> None:
     if study is None:
         draw_setup(view)
     else:
-        trace = get_trace(
-            view
-        )  # outside the fragment, so its progress and messages replace the page
-        draw(view, study, trace)
+        # Outside the fragment, so its progress and messages replace the page.
+        draw(view, study, get_trace(view))
     draw_own()
 
 

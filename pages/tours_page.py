@@ -16,7 +16,7 @@ _EXAMPLE = """# My lecture
 /?lecture=attention&scene=1
 /attention?kind=cross&layer=4  Layer 4 looks at the source.
 ? Which head looks at the verb?
-! Head 2: its row has the brightest cell there.
+! Head 2: its row has the strongest cell there.
 """
 
 
@@ -24,7 +24,7 @@ def draw_tours() -> None:
     """Draw all tours in the order of the paper."""
     st.markdown(
         "Short lessons on the paper, in the pages of this app. Each stop sets the controls and asks"
-        " you for a prediction; **the answer comes from the model on the left**, not from a book. "
+        " you for a prediction; **the answer comes from the chosen model**, not from a book. "
         "Every stop has a link to hand out."
     )
     here = guide.current_stop()
@@ -51,7 +51,7 @@ def draw_lectures(view: View) -> None:
     """Draw all lectures, and the form for a lecture of one's own."""
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
-        "from the model beside it. Arrows, space or a remote go on, B blanks the screen, Esc "
+        "from the chosen model. Arrows, space or a remote move on, B blanks the screen, Esc "
         "leaves. Choose model and sentence first; both stay."
     )
     for tour in guide.LECTURES.values():
@@ -100,8 +100,8 @@ def whole(view: View) -> None:
 PAGE = Page(
     "tours", "Tours", ":material/tour:", whole=whole,
     entries=(
-        Entry("Lessons", 0, "Lecture", {"lessons": "lecture"}),
-        Entry("Lessons", 1, "Tours", {"lessons": "tours"}),
+        Entry("Lessons", 0, "Tours", {"lessons": "tours"}),
+        Entry("Lessons", 1, "Lecture", {"lessons": "lecture"}),
     ),
     needs=("any_sentence", "search", "internals"),
     model="absent",

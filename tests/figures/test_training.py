@@ -13,6 +13,12 @@ def test_updates_have_a_logarithmic_axis_where_most_are_early(
     assert spec["encoding"]["x"]["scale"].get("type") == kind
 
 
+def test_a_chosen_line_has_the_colour_and_the_others_are_grey() -> None:
+    lines = {name: [(0, 1.0), (9, 0.5)] for name in ("a", "b", "c")}
+    color = curves(lines, "loss", "light", chosen="b").to_dict()["encoding"]["color"]
+    assert color["scale"]["domain"] == ["other models", "b"]
+
+
 def test_rows_stand_below_the_question_of_their_group() -> None:
     many, long = "(A) How many?", "(B) How long?"
     rows = [

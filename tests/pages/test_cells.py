@@ -69,7 +69,7 @@ def test_a_map_shows_the_effect_of_its_place_with_the_check(
         expected = effects(tiny_translator.model, tiny_translator.trace(CAT), "cross", *cell)
         np.testing.assert_allclose(values, expected, atol=1e-4)
         assert header["ends"] == ["less likely", "more likely"]
-        assert "(rank correlation; 1 is perfect): weight" in captions(app)
+        assert "1 is perfect): [weight]" in captions(app)
 
 
 def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:
@@ -108,9 +108,10 @@ def test_bars_stand_below_every_map(run_app: RunApp, at: str, beside: str) -> No
 
 
 def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
-    run_app: RunApp, tiny_translator: Translator
+    run_app: RunApp, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = tiny_translator.trace(CAT)
+    monkeypatch.setattr("ui.frame.sinks.MUCH", 0)
     for layer, head in ((0, 1), (1, 2)):
         app = run_app(
             at="attention", checkpoint="alpha", sentence=CAT, display="matrix", kind="cross",
@@ -127,6 +128,9 @@ def test_the_bars_below_a_map_and_the_answer_are_those_of_its_head(
         ratio = lengths[sinks.argmax()] / lengths[classes == "word"].mean()
         assert f"{ratio:.2f} times as long as a word's" in captions(app)
         assert ("Not because" in captions(app)) == (ratio > 0.75)
+        monkeypatch.setattr("ui.frame.sinks.MUCH", 1)
+        assert "get so much" not in captions(app.run())
+        monkeypatch.setattr("ui.frame.sinks.MUCH", 0)
 
 
 def test_a_head_without_values_has_no_lengths_to_compare(tiny_translator: Translator) -> None:
@@ -169,7 +173,7 @@ def test_a_second_measure_stands_beside_the_first(
     norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
     shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
-    for part in ("every row sums to 1, to within 0.0000", "How well each measure predicts"):
+    for part in ("rows add up to 1.", "How well each measure predicts"):
         assert part in captions(app)
     app.selectbox(key="against_widget").set_value("contribution").run()
     assert app.query_params["against"] == "contribution" and not app.exception

@@ -35,6 +35,7 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
+from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
@@ -120,8 +121,10 @@ def draw_links(side: Side) -> None:
         f"{'The given' if trace.forced else 'This'} translation has log-probability "
         f"{signed(float(log_probs.sum()))} nats, {signed(float(log_probs.mean()))} a token.]"
     )
+    pharaoh = "In Pharaoh format: pairs of word numbers, source-target, counted from 0."
+    st.caption(linked(pharaoh, "Pharaoh format"))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.code(written(found), language=None)
+        st.code(written(found), language=None, wrap_lines=True)
         st.space("stretch")
         if view.kind == "checkpoint":
             with st.popover("Your own translation", type="tertiary", icon=":material/edit:"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from figures.labels import cell_name, plain, reads
+from figures.labels import cell_name, plain, reads, signed
 from transformer.measures.heads import ranks
 from transformer.trace.records import CELL_MEASURES
 from ui.attention.choice import get_maps, places_of
@@ -20,7 +20,8 @@ from ui.frame.cells import about_cells, measured_view, why_not_measure
 from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
 
-MOST = 3  # cells that are ringed
+MOST = 3  # cells that are framed
+SMALL = 0.1  # of a map's largest: cells below it by both measures have no rank but noise
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
@@ -58,7 +59,7 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
 
 
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
-    """Return both maps with rings around the cells whose ranks differ most, and sentences."""
+    """Return both maps with frames around the cells whose ranks differ most, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
     sizes = [np.abs(shown.weights) for shown in (one, other)]
@@ -67,14 +68,15 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     places = [np.zeros(seen.shape), np.zeros(seen.shape)]
     for place, size in zip(places, sizes, strict=True):
         place[seen] = seen.sum() + 1 - ranks(size[seen])  # 1 is the largest
-    gaps = np.abs(places[0] - places[1])
+    small = np.maximum(*(size / (size[seen].max() or 1) for size in sizes)) < SMALL
+    gaps = np.where(small, 0, np.abs(places[0] - places[1]))
     order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.count_nonzero(gaps))]
     cells = tuple(divmod(int(at), gaps.shape[1]) for at in order)
     nouns = [shown.noun or "attention weight" for shown in (one, other)]
     sentences = []
     for query, key in cells:
         parts = (
-            f"{noun} {shown.weights[query, key]:.2f} (rank {place[query, key]:.0f})"
+            f"{noun} {signed(shown.weights[query, key])} (rank {place[query, key]:.0f})"
             for noun, shown, place in zip(nouns, (one, other), places, strict=True)
         )
         edge = plain(reads(one.query_tokens[query], one.key_tokens[key]))

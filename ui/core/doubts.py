@@ -5,8 +5,10 @@ length limit neither fills a page nor looks intended. Needs no Streamlit.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,10 @@ from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
 
+#: Sentence, wrong words and what would be right, by model.
+_MISTAKES: dict[str, list[list[str]]] = tomllib.loads(
+    Path(__file__).with_name("mistakes.toml").read_text("utf-8")
+)
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
 #: A piece that spells one byte of a character without a piece of its own.
@@ -122,10 +128,19 @@ def cut_in_short(trace: Trace) -> str:
     return f"{cut}: {code(loop.repeated, 20)} {loop.times} times, shown once" if loop else cut
 
 
+def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
+    """Return a sentence on an included model's mistake in an example, in Markdown, or ""."""
+    for example, wrong, right in _MISTAKES.get(entry.name, ()):
+        if example == sentence and wrong in translation:
+            return f"A mistake of this model: *{wrong}*. Right: {right}."
+    return ""
+
+
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
     doubtful, cut = uncertainty(trace), cut_notice(trace)
-    reasons = [length_warning(entry.metrics, trace)]
+    mistake = known_mistake(entry, trace.source, trace.text)
+    reasons = [length_warning(entry.metrics, trace), mistake]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}

@@ -20,7 +20,7 @@ from transformer.attribution.cells import (
 from transformer.measures.heads import combine, rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
-from ui.core.glossary import CELL_TEXTS
+from ui.core.glossary import CELL_TEXTS, linked
 from ui.core.side import Side
 from ui.core.view import View
 from ui.core.widgets import CellChoice, cell_measure, weights_alone
@@ -122,10 +122,11 @@ def _rows(view: View, places: Sequence[Place]) -> str:
     weights = trace.attention(kind)
     shown = trace.cells.at(*places[0]) if trace.cells else combine(weights, "mean", *at)
     sums = shown.sum(-1)[shown.any(-1)]
-    off = decimal(max(float(np.abs(sums - 1).max()), 1e-9))
-    text = f"Check: every row sums to 1, to within {off}."
-    if kind == "cross" and cell_measure() == "contribution":
-        text = f"Check: rows sum to {sums.min():.2f} to {sums.max():.2f}; the stream has the rest."
+    low, high = f"{sums.min():.2f}", f"{sums.max():.2f}"
+    text = "Check: " + (f"{len(sums)} of {len(shown)} " if len(sums) < len(shown) else "")
+    text += f"rows add up to {f'{low} to {high}' if low < high else high.removesuffix('.00')}"
+    stream = kind == "cross" and cell_measure() == "contribution" and low < "1.00"
+    text += "; the stream has the rest." if stream else "."
     if trace.cells and trace.cells.gap:
         gap = decimal(max(trace.cells.gap, 1e-9))
         text += f" The parts of every block add up to its output, to within {gap} in each number."
@@ -137,16 +138,16 @@ def _told(view: View, place: Place) -> str:
     if (reason := why_not_measure(view, (place,), "effect")) is not None:
         return f"No check against the effect: {reason[:1].lower()}{reason[1:]}"
     found = computed(view, agreements(place))
-    words = ", ".join(
-        f"{CELL_TEXTS[name]['label'].lower()} {value:.2f}" for name, value in found.items()
-        if not math.isnan(value)
-    )  # fmt: skip
+    named = {CELL_TEXTS[name]["label"].lower(): value for name, value in found.items()
+             if not math.isnan(value)}  # fmt: skip
+    words = ", ".join(f"{label} {value:.2f}" for label, value in named.items())
     if not words:
         return "Every edge of this map has the same effect, so there is no order to predict."
-    return (
+    return linked(
         "How well each measure predicts the order of effects (rank correlation; 1 is perfect): "
-        f"{words}.{_of_sentences(view, *place)}"
-    )
+        f"{words}.{_of_sentences(view, *place)}",
+        "rank correlation", *named,
+    )  # fmt: skip
 
 
 def _of_sentences(view: View, kind: str, layer: int | None, head: int | None) -> str:

@@ -100,8 +100,11 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
     return next(here, places[0] if places else ("", "", None))
 
 
-def draw_door(on: Page, view: View) -> None:
-    """Draw the entries of the current door, the explanation, and on phones the sentence."""
+def draw_door(on: Page, view: View) -> str:
+    """Draw the entries of the current door, the explanation, and on phones the sentence.
+
+    Returns: the page's name among the entries.
+    """
     door, here, entry = place_of(on)
     _draw_undo(view)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
@@ -127,6 +130,7 @@ def draw_door(on: Page, view: View) -> None:
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
             draw_text(view.sentence, view.spoken[0])
+    return here or on.title
 
 
 def _draw_undo(view: View) -> None:

@@ -18,6 +18,8 @@ from ui.work.results import Computation
 
 #: A value counts as short up to this share of the words' mean length.
 _SHORT = 0.75
+#: Least share of a map's weight that is asked about.
+MUCH = 0.15
 
 
 class Sinks(NamedTuple):
@@ -61,16 +63,25 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     Args: view, trace: with weights.
     """
     sinks = computed(view, sinks_of(place))
-    st.html("".join(_bar(name, masses) for name, masses in sinks.masses.items()))
-    if [*sinks.masses["weight"]] == ["word"]:
+    theme = current_theme()
+    fills = (CHROME[theme].accent, CHROME[theme].muted, *categorical(6, theme)[3:])
+    colours = dict(zip(KEY_CLASSES, fills, strict=False))
+    bars = [_bar(name, masses, colours) for name, masses in sinks.masses.items()]
+    named = [f'<span style="color: {colours[kind]}">■</span> {escape(kind)} &ensp; '
+             for kind in sinks.masses["weight"]]  # fmt: skip
+    legend = f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{"".join(named)}</div>'
+    st.html("".join(bars) + legend)
+    if [*sinks.masses["weight"]] == ["word"] or sinks.weight < MUCH:
         return
     token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))
-    text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight. "
+    text = f"**Why does {token} get so much?** It gets {sinks.weight:.2f} of the weight, averaged "
+    text += "over the rows. "
     if sinks.length is not None:
         short = sinks.length <= _SHORT
-        text += "Because" if short else "Not because"
+        text += "One reason may be that" if short else "Not because"
         text += f" its value is short: in this head it is {sinks.length:.2f} times as long as a "
-        text += "word's" + (", so attention there adds little." if short else ".")
+        text += "word's" + (", so attention there adds little. " if short else ".")
+        text += "The norm's shares of a row add up to 1, however little there is." * short
     elif "norm" in sinks.masses and None not in place:
         text += "By norm, the last row of this map is 0 at this key or at every word."
     elif "norm" in sinks.masses:
@@ -80,17 +91,13 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     st.caption(text)
 
 
-def _bar(name: str, masses: dict[KeyClass, float]) -> str:
-    theme = current_theme()
-    chrome = CHROME[theme]
-    fills = (chrome.accent, chrome.muted, *categorical(6, theme)[3:])
-    colours = dict(zip(KEY_CLASSES, fills, strict=False))
+def _bar(name: str, masses: dict[KeyClass, float], colours: dict[KeyClass, str]) -> str:
     said = ", ".join(f"{kind} {mass:.2f}" for kind, mass in masses.items())
     parts = "".join(
         f'<span style="flex: {max(mass, 0.001):.3f} 0 0; background: '
         f"{colours[kind]}; color: {ink_on(colours[kind])}; overflow: hidden; "
         f'text-align: center; height: 1.2rem">'
-        f"{escape(f'{kind} {mass:.2f}') * (mass > 0.14)}</span>"
+        f"{f'{mass:.2f}' * (mass > 0.1)}</span>"
         for kind, mass in masses.items()
     )
     return (

@@ -132,7 +132,7 @@ def why_this_head_looks(
         name=why_name(place, key),
         title=f"Why {KIND_NAMES[kind].lower()}, {where} looks from {token} at "
         f"{plain_token(names.token('key'))}",
-        caption=f"The score q · k / √d_k before the softmax, {signed(split.score, 3)}, as a sum "
+        caption=f"The score q · k / √dₖ before the softmax, {signed(split.score, 3)}, as a sum "
         "over parts of the query and parts of the key, LayerNorms at their scales in this "
         "sentence; and the change of the score when a part is taken out at all positions.",
         parts=(

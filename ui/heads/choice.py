@@ -79,7 +79,7 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without this one head, a token is less probable by this percentage."
+        "single removal", "Without this head, a token is less (−: more) probable by this share."
     ),
     "bleu": Measure(
         "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",

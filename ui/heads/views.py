@@ -60,7 +60,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
     def name(choice: Head) -> str:
         tag = opened.tags.get(choice)
-        does = f": {tag.finding.role.title}" if tag and tag.finding.named else ""
+        does = f": {tag.word}" if tag and tag.finding.named else ""
         return f"{choice.off.place[:1].upper()}{choice.off.place[1:]}{does}"
 
     st.selectbox(
@@ -87,7 +87,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         about = about_importance(study)
         if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = linked(agreement_in_words(study.importance, about), "rank correlation")
+        key = "The importance of every head."
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -98,10 +98,11 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     else:
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
-            "Where each head looks, and how often. Coloured: its role. Grey: its most frequent "
-            "target, but not clearly enough for a role. *Rare word* is the word of the sentence "
-            "that is rarest in the corpus; *diagonal*, the token at the same place in the other "
-            "text; *even*, all tokens alike."
+            "Where each head looks, and how often, in percent. Coloured: its role. Grey: its most "
+            "frequent target, but not clearly enough for a role. *Rare word* is the sentence's "
+            "rarest in the corpus; *diagonal*, the token at the same place in the other text; "
+            "*marks*, punctuation; *even*, all tokens alike; *writes* or *wrote*, the source "
+            "of the next word or of the word just written."
         )
         if "cross" in study.looks and not study.role("translates"):
             key += " *The word it translates* is a role of translators of English, German and "
@@ -110,7 +111,8 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         read = str(study.notes.get("links"))
     st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
-    name = f"roles_{opened.name}_{role.name if role else measure}"
+    name = "needs" if measure else "roles"
+    name += f"_{opened.name}_{role.name if role else measure}"
     for at in clicked(chart, map(selection_of, kinds), key, name, width="content"):
         chosen = Head(at["kind"], at["layer"] - 1, at["number"] - 1)
         if chosen != head:
@@ -122,7 +124,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
 def _does(tag: Tag | None) -> Cell:
     if tag is None:
         return Cell(0.0, "–", "", "not measured")
-    score, named = f"{tag.finding.score:.0%}", tag.finding.named
+    score, named = f"{100 * tag.finding.score:.0f}", tag.finding.named
     about = f"{'' if named else 'no role; '}{tag.text}"
     return Cell(tag.finding.margin if named else 0.0, tag.word, score, about, not named)
 
@@ -219,6 +221,9 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     samples = examples(study, opened.pairs, role, head)
+    if not any(samples[1:]):
+        st.caption("No example sentence of this role is stored.")
+        return
     misses = any(example.target not in (example.key, -1) for example in samples.failed)
     right = " The right word is in *italics*." if misses else ""
     st.markdown(
@@ -227,10 +232,10 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     )
     titles = ("Follows the role", "Does not", "At random")
     for column, title, some in zip(st.columns(3), titles, samples[1:], strict=True):
+        if not some:
+            continue
         is_random = title == titles[2]
         column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
-        if not some:
-            column.caption("No stored sentence.")
         lines = column.container(gap=None, key=f"looks_{title}")
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
@@ -339,32 +344,30 @@ def about_importance(study: Study) -> Mapping[str, Any]:
     return about
 
 
-def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    """Return a Markdown sentence about rank correlations; `about` is from `about_importance`."""
-    pairs: dict[bool, list[str]] = {True: [], False: []}
-    verdicts = {True: set[str](), False: set[str]()}
-    for pair, (r, low, high, corrected) in agreement(
-        measured, about.get("reliability", {})
-    ).items():
-        if not math.isnan(r):
-            is_real = "sharpness" not in pair
-            names = " and ".join(MEASURES[name].name for name in pair if name != "sharpness")
-            without = "" if math.isnan(corrected) else f"; noise-corrected {signed(corrected)}"
-            pairs[is_real].append(f"{names} {signed(r)} ({signed(low)} to {signed(high)}{without})")
-            verdicts[is_real].add("yes" if low >= AGREE else "no" if high < AGREE else "open")
-    agree, follow = (
-        no if "no" in verdict else maybe if "open" in verdict else yes
-        for verdict, (yes, maybe, no) in zip(verdicts.values(), (
-            ("agree", "may agree", "agree only in part"),
-            ("follows", "may follow", "does not follow"),
-        ), strict=True)
-    )  # fmt: skip
-    leads = (
-        f"The measures **{agree}** on which heads matter (rank correlation, 95% interval): ",
-        f"Importance **{follow}** how sharply a head looks: ",
-    )
-    return " ".join(f"{lead}{', '.join(some)}."
-                    for lead, some in zip(leads, pairs.values(), strict=True) if some)  # fmt: skip
+def draw_agreement(study: Study) -> None:
+    """Draw the measures' rank correlations as a closed table; its title says what they mean."""
+    noise = about_importance(study).get("reliability", {})
+    found = {
+        pair: numbers for pair, numbers in agreement(study.importance, noise).items()
+        if not math.isnan(numbers[0])
+    }  # fmt: skip
+    parts = []
+    for follows, text, yes, maybe, no in (
+        (False, "The measures {} on which heads matter", "agree", "may agree", "agree in part"),
+        (True, "importance {} a head's sharpness", "follows", "may follow", "does not follow"),
+    ):
+        some = [numbers for pair, numbers in found.items() if ("sharpness" in pair) == follows]
+        if some:
+            _, low, high, _ = map(min, zip(*some, strict=True))
+            parts.append(text.format(yes if low >= AGREE else no if high < AGREE else maybe))
+    with st.expander("; ".join(parts) or "No other measure", icon=":material/compare_arrows:"):
+        st.markdown(linked("Each line: the rank correlation of two measures.", "rank correlation"))
+        st.table({
+            "measures": [" and ".join(MEASURES[name].name for name in pair) for pair in found],
+            "correlation": [signed(r) for r, *_ in found.values()],
+            "95% interval": [f"{signed(at[1])} to {signed(at[2])}" for at in found.values()],
+            "without noise": ["–" if math.isnan(r) else signed(r) for *_, r in found.values()],
+        }, hide_index=True)  # fmt: skip
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:

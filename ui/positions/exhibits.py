@@ -251,7 +251,7 @@ def content_and_position(
         name=split_name(kind, head),
         title=f"{KIND_NAMES[kind]}, {where}: content and position",
         caption=(
-            "The parts of the logits q · k / √d_k; the query's part is named first. They add up "
+            "The parts of the logits q · k / √dₖ; the query's part is named first. They add up "
             f"to the model's own logits within {split.residual:.1e}. {stored_note(model.model)}"
         ).rstrip(),
         parts=tuple(

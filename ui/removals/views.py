@@ -54,7 +54,7 @@ def draw_choice(view: View, trace: Trace) -> int | None:
 
     def name(at: int) -> str:
         if at == WHOLE:
-            return "Needed for the whole translation"
+            return "Needed for the translation"
         return f"Needed for {at + 1}  {plain_token(trace.predicted_tokens[at])}"
 
     def take(chosen: int) -> None:

@@ -13,7 +13,7 @@ from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart
-from ui.core.view import current_entries
+from ui.core.view import CHECKPOINT, current_entries
 from ui.core.widgets import filled
 from ui.training.choice import WATCHED
 from ui.training.views import last
@@ -69,7 +69,7 @@ def draw_watch() -> None:
 
 
 def _draw_shipped() -> None:
-    """Draw the losses of the installed models' training, as far as their snapshots hold them."""
+    """Draw the losses of the installed models' training, the chosen model's in colour."""
     lines = {
         title_of(entry): [(at.updates, at.val_nll) for at in entry.history.snapshots]
         for entry in current_entries()
@@ -80,10 +80,14 @@ def _draw_shipped() -> None:
         st.markdown(
             "**How the installed models learned.** Each line is one model, from random weights on: "
             "its loss on sentences that it did not train on. Lower is better, and most is learned "
-            "in the first few hundred updates."
+            "in the first few hundred updates. Tasks and vocabularies differ, so compare the "
+            "shapes of the lines, not their heights."
         )
-        chart = curves(lines, "loss, nats per token", current_theme(), height=400)
+        now = url_state.get(CHECKPOINT)
+        chosen = next((title_of(at) for at in current_entries() if at.name == now), "")
+        chart = curves(lines, "loss, nats per token", current_theme(), height=380, chosen=chosen)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
+        st.caption(f"At the end of each training: {plain(last(lines))}.")
 
 
 def _draw(folders: list[Path]) -> None:

@@ -28,11 +28,11 @@ STUDY: Param[str] = Param("study", url_state.text(120), "")
 _FOLDERS: FileCache[list[Path]] = FileCache(200)  # by path and edits
 _OPENED = Lru(192 * 2**20)
 
-#: Short names of roles that do not look at a word.
+#: Short names of roles, for below a small map.
 _SHORT = {
     "previous": "previous", "next": "next", "same": "itself", "diagonal": "diagonal",
-    "rarest": "rare word", "first": "first", "end": "end mark", "marks": "punctuation",
-    "diffuse": "even",
+    "rarest": "rare word", "first": "first", "end": "end mark", "marks": "marks",
+    "diffuse": "even", "translates": "writes", "translated": "wrote",
 }  # fmt: skip
 
 

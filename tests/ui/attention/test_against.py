@@ -22,7 +22,7 @@ def test_the_cells_whose_ranks_differ_most_are_ringed_on_both_maps() -> None:
     one, two, sentences = ringed(ONE, other)  # ranks 1 4 5 6 2 3
     assert one.ringed == two.ringed == ((1, 0), (1, 2), (0, 0))
     assert sentences[0] == (
-        "“b” reads “x”: attention weight 0.05 (rank 6), effect in nats -3.00 (rank 1)."
+        "“b” reads “x”: attention weight 0.05 (rank 6), effect in nats −3.00 (rank 1)."
     )
     assert ringed(ONE, ONE)[0].ringed == ()
 

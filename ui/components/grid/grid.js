@@ -328,7 +328,7 @@ function writeRoles(kind) {
   kind.pane.table.classList.toggle("named", kind.does.length > 0);
   for (const [row, column, word] of kind.does) {
     const map = kind.pane.cells[row][column];
-    map.dataset.does = word;
+    map.dataset.does = `\u200b${word.replaceAll(" ", "\u00a0")}`; // a word that is too wide breaks here
     map.setAttribute("aria-label", spoken(kind, row, column));
   }
 }
@@ -337,7 +337,7 @@ function writeRoles(kind) {
 function spoken(kind, row, column) {
   const text = summary(kind.sheet, row, column);
   const [, , , role] = kind.does.find(([r, c]) => r === row && c === column) ?? [];
-  const all = role ? `${text} ${role}` : text;
+  const all = role ? `${text} ${role[0].toUpperCase()}${role.slice(1)}` : text;
   return isOff(kind, row, column) ? all.replace(":", ": off;") : all;
 }
 

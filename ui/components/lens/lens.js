@@ -65,8 +65,8 @@ function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const noun = map.noun || (map.limit ? "value" : "weight");
   const hint = `${pointAt} a cell to read its exact ${noun}`;
-  const ask = map.asks ? `; ${click} it: which heads do this?` : "";
-  map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
+  const ask = map.asks ? `; ${click} it to ask which heads look there` : "";
+  map.hint = `${hint}${ask}${map.selectable ? `; ${click} tokens to add them up` : ""}.`;
   const parts = Object.assign(buildMatrix(), {
     keyTitle: make("div", "key-title", map.key_title),
     queryTitle: make("div", "query-title", map.query_title),

@@ -9,6 +9,7 @@ const MOST_CELL = 26; // px in a window of 720 px
 const MOST_SCROLLED = 128; // rows that a phone draws at that size
 const FINGER = 18; // px, of a cell on a phone, where the maps scroll below their labels
 const BLOCK_GAP = 16; // px, between the two maps
+const LEAN = Math.PI / 3; // of the column labels: steep, so that neighbours do not touch
 
 export const matrixPart = {
   buildMatrix() {
@@ -39,8 +40,8 @@ export const matrixPart = {
     const wide = widthsIn(`${label}px ${this.look.font}`);
     const named = rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width));
     const left = 2.4 * label + named.width;
-    const top = Math.min(7.1 * label, 1.8 * label + widestRow([...source, ...keys], wide) * 0.72);
-    const right = Math.min(44, top * 0.6); // slanted labels of the last columns lean out
+    const top = Math.min(8 * label, 1.8 * label + widestRow([...source, ...keys], wide) * Math.sin(LEAN));
+    const right = Math.min(44, top * 0.5); // slanted labels of the last columns lean out
     const scrolls = onPhone() && T <= MOST_SCROLLED;
     const free = (width - left - right - BLOCK_GAP) / columns;
     const most = enlarged(this.root) > 1
@@ -147,12 +148,14 @@ export const matrixPart = {
   },
 
   writeKeys(pen, { xs, ys, w, labels, title }, size, end) {
-    const longest = (ys[0] - 1.64 * size) / 0.72;
+    const longest = (ys[0] - 1.64 * size) / Math.sin(LEAN);
     pen.save();
     pen.globalAlpha = 0.72;
-    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: Math.PI / 4 });
+    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: LEAN });
     Object.assign(pen, { textAlign: "left", globalAlpha: 1, fillStyle: this.look.k });
-    pen.fillText(fitted(pen, `${title} (keys) →`, Math.max(60, end - xs[0])), xs[0], 0.64 * size);
+    const room = Math.max(60, end - xs[0]);
+    const names = [`${title} (keys) →`, title, title.split(":")[0]];
+    pen.fillText(fitted(pen, names.find((name) => fitted(pen, name, room) === name) ?? names[2], room), xs[0], 0.64 * size);
     pen.restore();
   },
 

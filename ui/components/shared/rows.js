@@ -30,7 +30,7 @@ export function widestRow(labels, widthOf) {
 export function rowColumns(labels, widthOf, limit) {
   const sides = labels.map(rowSides);
   const widest = (side) => Math.max(...sides.map((label) => widthOf(label[side])));
-  const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192  ")];
+  const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192   ")];
   if (!sides.some(([, to]) => to)) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
   const tight = reads + arrow + predicts > limit;
   return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };

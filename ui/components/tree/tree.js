@@ -6,7 +6,7 @@ import { COLUMN, CUT, extent, geometry, inkOf, paintTree, rectOf } from "./draw.
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
 const LEGIBLE_ZOOM = 0.92; // "Fit" goes no smaller while shorter columns make room
-const LEAST_COLUMN = 34; // px that still hold the beginning of a word
+const LEAST_COLUMN = 60; // px that still hold the beginning of a word; a longer tree scrolls
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
 class TreeView {
