@@ -7,10 +7,9 @@ import streamlit as st
 from figures.labels import code
 from ui.core import url_state
 from ui.core.glossary import QUESTIONS, TERMS, Term, named_term, search_terms
-from ui.core.layout import coloured
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import bound, coloured
 from ui.frame.page import Entry, Page, link_to, page_at
 
 SEARCH: Param[str] = Param("word", url_state.text(80), "")

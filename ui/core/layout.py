@@ -1,6 +1,5 @@
 """Page sections: a heading, a picture, and its text beside it."""
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
@@ -12,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import describe, heatmap
 from figures.charts import grow
-from figures.palette import ROLES, Theme
+from figures.palette import Theme
 from transformer.worker.job import offer_turn
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.mount import show
@@ -100,19 +99,6 @@ class ReadyFigure(BaseFigure):  # type: ignore[misc]
 def current_theme() -> Theme:
     """Return the browser's theme, light by default."""
     return "dark" if st.context.theme.type == "dark" else "light"
-
-
-def coloured(text: str) -> str:
-    """Colour queries, keys, values and the stream in the formulas of a Markdown text."""
-    colours = ROLES[current_theme()]
-    # Not the k of d_k, nor the V of a vocabulary.
-    role = r"(?<![a-z\\/$])[QKV](?![a-z])|(?<![a-zA-Z\\_])([qkv](?=_)|x(?=[_^]))"
-
-    def symbol(found: re.Match[str]) -> str:
-        colour = colours.get(found[0].lower(), colours["residual"])
-        return rf"{{\textcolor{{{colour}}}{{{found[0]}}}}}"
-
-    return re.sub(r"(\$\$?)[^$]+\1", lambda formula: re.sub(role, symbol, formula[0]), text)
 
 
 def draw_chart(

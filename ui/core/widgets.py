@@ -1,5 +1,6 @@
 """Bind widgets to settings."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -8,13 +9,14 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures.palette import ROLES
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.glossary import CELL_TEXTS, HINTS, Explanation, term
-from ui.core.layout import coloured
+from ui.core.layout import current_theme
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
@@ -281,3 +283,16 @@ def raw_box(
         label, raws, format_func=named, help=help, label_visibility="collapsed",
         **filled(key, value, lambda raw: url_state.put(param, param.parse(raw))),
     )  # fmt: skip
+
+
+def coloured(text: str) -> str:
+    """Colour queries, keys, values and the stream in the formulas of a Markdown text."""
+    colours = ROLES[current_theme()]
+    # Not the k of d_k, nor the V of a vocabulary.
+    role = r"(?<![a-z\\/$])[QKV](?![a-z])|(?<![a-zA-Z\\_])([qkv](?=_)|x(?=[_^]))"
+
+    def symbol(found: re.Match[str]) -> str:
+        colour = colours.get(found[0].lower(), colours["residual"])
+        return rf"{{\textcolor{{{colour}}}{{{found[0]}}}}}"
+
+    return re.sub(r"(\$\$?)[^$]+\1", lambda formula: re.sub(role, symbol, formula[0]), text)

@@ -11,10 +11,9 @@ from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.layout import coloured
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import choose_one, numbered
+from ui.core.widgets import choose_one, coloured, numbered
 from ui.export.download import download_below
 from ui.positions.exhibits import (
     SPLIT_NAMES,

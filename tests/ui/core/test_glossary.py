@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from figures.palette import ROLES, Theme
 from tests.forks import ROOT
 from tests.pages.links import entries, unlinked
-from ui.core import glossary, layout
+from ui.core import glossary, widgets
 from ui.core.glossary import QUESTIONS, TERMS, find_term, linked, search_terms, term
 from ui.frame.page import all_pages
 
@@ -147,8 +147,8 @@ def test_texts_of_components_ask_which_pointer_there_is() -> None:
 def test_formulas_have_the_colours_of_pictures(
     monkeypatch: pytest.MonkeyPatch, theme: Theme
 ) -> None:
-    monkeypatch.setattr(layout, "current_theme", lambda: theme)
-    made = layout.coloured(rf"Q and V: $${find_term('attention').equation}$$, $x_i W^V$, $q/V$")
+    monkeypatch.setattr(widgets, "current_theme", lambda: theme)
+    made = widgets.coloured(rf"Q and V: $${find_term('attention').equation}$$, $x_i W^V$, $q/V$")
     found = re.findall(r"\\textcolor\{(#\w+)\}\{(\w)\}", made)
     roles = ROLES[theme]
     expected = [("q", "Q"), ("k", "K"), ("v", "V"), ("residual", "x"), ("v", "V")]
