@@ -11,9 +11,9 @@ from tests.pages.links import ask
 from tests.pages.session import Session
 from tests.servers import serving, wait_for_empty
 from tests.tiny_models import random_model, sentence_of
-from transformer.checkpoint import folder
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.files import safe
 from transformer.models import catalogue
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker import tracing
@@ -109,7 +109,7 @@ def test_a_rerun_does_no_more_than_it_must(
 ) -> None:  # fmt: skip
     started, keys = recorded(threading.Thread, "start"), recorded(Request, "__init__")
     listed = [recorded(os, name) for name in ("scandir", "listdir")]
-    marks = [recorded(module, "fingerprint") for module in (catalogue, folder, tracing)]
+    marks = [recorded(module, "fingerprint") for module in (catalogue, safe, tracing)]
     n_checkpoints = sum(each.is_dir() for each in random_checkpoints.iterdir())
     for page in ("", "beam", "attention", "head", "tokens", "positions", "compare"):
         shown, query = (2, {"pairing": "models"}) if page == "compare" else (1, {})

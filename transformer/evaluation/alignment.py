@@ -127,6 +127,7 @@ def measured_maps(
     return row_shares(chosen)
 
 
+@literals
 def wide_maps(model: Any, trace: Trace, measure: CellMeasure, **options: Any) -> Floats:
     """Return a measure of cross-attention [L + 1, H + 1, T, S], all layers and heads together last.
 
@@ -160,6 +161,7 @@ class Grid:
         """Return the error of the guess along the diagonal."""
         return float(_error(self.guesses[slice(half, None, None if half is None else 2)].sum(0)))
 
+    @literals
     def best(self, of: CellMeasure | None = None, in_row: words.Row | None = None) -> "Best":
         """Return the place with the smallest error on pairs 1, 3, ..., with its error on the rest.
 

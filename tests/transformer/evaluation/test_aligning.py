@@ -146,8 +146,8 @@ def test_a_visitors_file_is_bounded_and_its_faults_have_lines() -> None:
         "A ||| B": "line 1: expected source", "\nA ||| B ||| 0-4": "line 2: a link joins word 1",
         "A ||| B ||| zero": "line 1: 'zero' is not", " \n": "no sentence pairs",
         "A ||| B ||| 0-0\n" * (MOST_PAIRS + 1): f"line {MOST_PAIRS + 1}: more than {MOST_PAIRS}",
-        "A" * 400_001: "400,001 characters",
-        f"{'A ' * 11_000} ||| B ||| 0-0": "line 1: more than",
+        "A" * 20_001: "20,001 characters",
+        f"{'A ' * 9_900} ||| B ||| 0-0": "line 1: more than",
     }  # fmt: skip
     for text, fault in faults.items():
         with pytest.raises(InputError, match=fault):
