@@ -241,7 +241,7 @@ class Player {
     for (const [kind, list] of Object.entries(this.spoken)) {
       const columns = this.columns(kind);
       const valueAt = (t, column) => (this.exists(kind, t, column) ? this.told[kind][t * columns.length + column] : null);
-      list.write(rowsInWords(rows, columns, valueAt, noun && ((value) => value.toFixed(2))));
+      list.write(rowsInWords(rows, columns, valueAt, noun ? (value) => value.toFixed(2) : null));
     }
   }
 
