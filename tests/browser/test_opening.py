@@ -6,14 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from figures.labels import KIND_NAMES
-from tests.browser.waiting import (
-    PATIENCE_MS,
-    OpenPage,
-    eventually,
-    until_at,
-    until_idle,
-    until_the_url_says,
-)
+from tests.browser import waiting
 from tests.riddles import decisive
 from tests.servers import serving
 from tests.waiting import wait_until
@@ -43,7 +36,7 @@ def new_visitor(browser: Browser) -> Iterator[NewVisitor]:
 
     def opened(address: str, **options: str) -> Page:
         context = browser.new_context(viewport={"width": 1280, "height": 720}, **options)  # type: ignore[arg-type]
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(waiting.PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: pytest.fail(f"error in the page: {error}"))
@@ -74,7 +67,7 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     one, other, _ = staged
     assert one.look and (one.pronoun(), other.pronoun()) == ("sie", "er")
     step = one.referent.step
-    eventually(page, lambda: page.evaluate(SEEN), {"written": step, "asked": True})
+    waiting.eventually(page, lambda: page.evaluate(SEEN), {"written": step, "asked": True})
     written = "".join(one.trace.predicted_tokens[:step]).replace("▁", " ").strip()
     expect(page.locator(".opening [lang=de]")).to_have_text(re.compile(f"^{re.escape(written)}"))
 
@@ -132,10 +125,10 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     page.get_by_role("button", name="Explore this sentence").press("Enter")
     expect(page.locator("textarea")).to_have_value(other.act.sentence)
     lit = {"kind": one.look.kind, "layer": one.look.layer + 1, "head": one.look.head + 1}
-    until_the_url_says(page, **{name: str(value) for name, value in lit.items()})
+    waiting.until_the_url_says(page, **{name: str(value) for name, value in lit.items()})
     expect(page.locator(".lines")).to_be_visible()
     page.get_by_role("button", name="Which heads look from it to bird?").click()
-    until_the_url_says(page, find="pair", queries="7", keys="2")
+    waiting.until_the_url_says(page, find="pair", queries="7", keys="2")
 
     page.goto(app)  # never twice
     page_is_seen(page)
@@ -150,7 +143,7 @@ def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: N
     assert first["asked"] and first["written"] > 3
     # The page behind it comes with the light; until then a click waits.
     expect(page.locator(".player .count")).to_be_attached()
-    until_idle(page)
+    waiting.until_idle(page)
     # As soon as it is clicked, before any frame.
     seen = page.get_by_role("button", name="house", exact=True).evaluate(
         """(button) => {
@@ -166,7 +159,7 @@ def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: N
     expect(page.get_by_role("heading", name="No, the cat, not the house.")).to_be_visible()
     page.keyboard.press("Escape")
     page_is_seen(page)
-    until_the_url_says(page, opening=None)
+    waiting.until_the_url_says(page, opening=None)
 
 
 #: Notes what the page's main part says, each text once, from when the navigation is there.
@@ -182,7 +175,7 @@ new MutationObserver(() => {
 
 
 def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names(
-    window: BrowserContext, tmp_path: Path, spare_port: int, open_page: OpenPage
+    window: BrowserContext, tmp_path: Path, spare_port: int, open_page: waiting.OpenPage
 ) -> None:
     first = window.new_page()
     first.add_init_script(WATCH)
@@ -195,8 +188,8 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
         # Clicked before the first run is through.
         page = open_page(f"{app}/attention?{query}")
         page.get_by_test_id("stTopNavLink").filter(has_text="Experiments").click()
-        until_at(page, "/removals")
-        until_the_url_says(page, sentence="abcde", checkpoint="reverse-toy", beam="2")
+        waiting.until_at(page, "/removals")
+        waiting.until_the_url_says(page, sentence="abcde", checkpoint="reverse-toy", beam="2")
         expect(page.get_by_role("dialog")).to_have_count(0)  # Streamlit's: there is no such page
         first.bring_to_front()
         first.wait_for_selector("[data-testid=stMain] canvas")

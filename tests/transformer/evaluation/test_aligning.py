@@ -13,13 +13,7 @@ from tests.shipped import FOLDER
 from tests.transformer.conftest import Command
 from transformer.attribution.effects import effects
 from transformer.errors import InputError
-from transformer.evaluation.alignment import (
-    MEASURES,
-    Aligned,
-    error_grid,
-    letters,
-    measured_maps,
-)
+from transformer.evaluation import alignment
 from transformer.measures.pharaoh import MOST_PAIRS, read_linked, read_links, turned, written
 from transformer.measures.words import (
     Row,
@@ -45,10 +39,10 @@ LAYER = 1  # whose two heads reverse, each one some of the letters
 def test_the_heads_that_reverse_have_no_error_by_any_measure(reverser: Translator) -> None:
     draws = random.Random(3)
     texts = ["".join(draws.sample(string.ascii_lowercase, n)) for n in (3, 6, 8, 12, 16)]
-    aligned = letters(texts)
+    aligned = alignment.letters(texts)
     assert aligned.gold[0].sure == {(3, 1), (2, 2), (1, 3)}
     assert reverser.trace("abc").src_tokens == ("▁", *"abc", "</s>")
-    grid = error_grid(reverser, aligned)
+    grid = alignment.error_grid(reverser, aligned)
     errors = grid.errors()[:, get_args(Row).index("predicting"), LAYER]
     assert errors.shape == (4, 3)  # measures; two heads and both together
     assert errors[:, -1].tolist() == [0, 0, 0, 0]
@@ -56,7 +50,7 @@ def test_the_heads_that_reverse_have_no_error_by_any_measure(reverser: Translato
     effect = []
     for pair in aligned.pairs:
         trace = reverser.trace(*pair)
-        values = measured_maps(reverser, trace, "effect", LAYER)
+        values = alignment.measured_maps(reverser, trace, "effect", LAYER)
         found = links(word_maps(trace, "predicting", values, "tokens"))
         effect.append(frozenset(link for link in found if link[1]))
     assert alignment_error(effect, aligned.gold) == 0
@@ -71,14 +65,14 @@ def test_edges_of_a_dead_head_have_no_effect(reverser: Translator) -> None:
     same = dead.trace("abcdef", trace.text)
     assert np.abs(effects(dead.model, same, "cross", LAYER, 1)).max() < 1e-5
     for head in (0, 1):
-        assert measured_maps(reverser, trace, "effect", LAYER, head).any()
-        assert measured_maps(dead, same, "effect", LAYER, head).any() == (head == 0)
+        assert alignment.measured_maps(reverser, trace, "effect", LAYER, head).any()
+        assert alignment.measured_maps(dead, same, "effect", LAYER, head).any() == (head == 0)
 
 
 def test_maps_are_shares_and_words_are_sums_and_means(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace("A dog runs.", "Ein Hund rennt.")
-    for measure in MEASURES:
-        values = measured_maps(tiny_translator, trace, measure, 2, 1)
+    for measure in alignment.MEASURES:
+        values = alignment.measured_maps(tiny_translator, trace, measure, 2, 1)
         sums = values.sum(-1)
         assert ((np.abs(sums - 1) < 1e-5) | (sums == 0)).all(), measure
         for row in get_args(Row):
@@ -92,13 +86,15 @@ def test_maps_are_shares_and_words_are_sums_and_means(tiny_translator: Translato
                 for s, columns in enumerate(words.columns):
                     part = values[np.ix_(rows, columns)]
                     assert merged[t, s] == pytest.approx(part.sum() / len(rows), abs=1e-6)
-    own = measured_maps(tiny_translator, trace, "weight", 2, 1)
+    own = alignment.measured_maps(tiny_translator, trace, "weight", 2, 1)
     np.testing.assert_allclose(own, trace.cross[2, 1], atol=1e-6)
     with pytest.raises(InputError, match="layer 9; the model has layers 1 to 3"):
-        measured_maps(tiny_translator, trace, "weight", 8)
+        alignment.measured_maps(tiny_translator, trace, "weight", 8)
 
 
-def by_hand(model: Translator, aligned: Aligned, row: Row, layer: int, head: int) -> float:
+def by_hand(
+    model: Translator, aligned: alignment.Aligned, row: Row, layer: int, head: int
+) -> float:
     found = []
     for pair in aligned.pairs:
         trace = model.trace(*pair)
@@ -110,9 +106,9 @@ def test_the_best_place_is_chosen_on_one_half(tiny_translator: Translator) -> No
     texts = ("A dog runs.", "The cat sat on the mat.", "Two men sing.", "A cat and a dog.")
     pairs = tuple((text, "Ein Hund und eine Katze rennen.") for text in texts)
     gold = tuple(read_links(line) for line in ("0-0 1-1", "1p4 0-0", "0-0 2-5 1p1", "1-3 4-1 0-2"))
-    aligned = Aligned(pairs, gold)
-    grid = error_grid(tiny_translator, aligned)
-    halves = [Aligned(pairs[at::2], gold[at::2]) for at in (0, 1)]
+    aligned = alignment.Aligned(pairs, gold)
+    grid = alignment.error_grid(tiny_translator, aligned)
+    halves = [alignment.Aligned(pairs[at::2], gold[at::2]) for at in (0, 1)]
     for number, row in enumerate(get_args(Row)):
         for half, some in enumerate(halves):
             expected = by_hand(tiny_translator, some, row, 1, 2)
@@ -120,13 +116,15 @@ def test_the_best_place_is_chosen_on_one_half(tiny_translator: Translator) -> No
     best = grid.best()
     assert best.chosen == grid.errors(0).min()
     layer_heads = -1 if best.head is None else best.head
-    place = MEASURES.index(best.measure), get_args(Row).index(best.row), best.layer
+    place = alignment.MEASURES.index(best.measure), get_args(Row).index(best.row), best.layer
     assert best.error == grid.errors(1)[place][layer_heads]
     assert best.interval[0] <= best.error <= best.interval[1]
-    only = error_grid(tiny_translator, replace(aligned, partial=True), ["weight"])
+    only = alignment.error_grid(tiny_translator, replace(aligned, partial=True), ["weight"])
     assert (only.counts[..., 1] <= grid.counts[:, :1, ..., 1]).all()
     with pytest.raises(InputError, match=r"pair 2: a link joins word 9 to word 1, but .* 6 and 6"):
-        error_grid(tiny_translator, replace(aligned, gold=(gold[0], read_links("8-0")) * 2))
+        alignment.error_grid(
+            tiny_translator, replace(aligned, gold=(gold[0], read_links("8-0")) * 2)
+        )
 
 
 def test_links_are_read_and_written() -> None:
@@ -165,7 +163,7 @@ def test_align_links_a_file(tiny_checkpoint: Path, tmp_path: Path, command: Comm
     assert command(*common, "--tgt", tgt, *files).status == 0
     model = Translator.load(tiny_checkpoint, device="cpu")
     trace = model.trace("A dog runs.", "Ein Hund rennt.")
-    values = measured_maps(model, trace, "norm", 1, 0)
+    values = alignment.measured_maps(model, trace, "norm", 1, 0)
     lines = {name: path.read_text().split("\n") for name, path in out.items()}
     assert lines["pharaoh"][0] == written(links(word_maps(trace, "reading", values)))
     expected = written(links(word_maps(trace, "reading", values, "tokens")))
@@ -185,8 +183,8 @@ def test_a_one_stack_translator_has_weights_only() -> None:
     stack = open_tracer(FOLDER / "decoder-only-en-de", "cpu")
     trace = stack.trace("A dog runs.", "Ein Hund rennt.", top_k=1)
     block: Floats = source_block(trace).weights
-    values = measured_maps(stack, trace, "weight", 1, 0)
+    values = alignment.measured_maps(stack, trace, "weight", 1, 0)
     np.testing.assert_allclose(values.sum(-1), 1, atol=1e-5)
     np.testing.assert_allclose(values * block[1, 0].sum(-1, keepdims=True), block[1, 0], atol=1e-5)
     with pytest.raises(InputError, match=r"only encoder-decoders .* 'norm'"):
-        measured_maps(stack, trace, "norm", 1, 0)
+        alignment.measured_maps(stack, trace, "norm", 1, 0)

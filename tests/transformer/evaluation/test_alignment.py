@@ -20,15 +20,7 @@ from tests.tiny_models import SENTENCES, uneven_model
 from tests.transformer.conftest import Command
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.evaluation import alignment
-from transformer.evaluation.pruning import (
-    PrunedText,
-    Pruning,
-    harmless,
-    own_translation,
-    prune,
-    typed,
-)
+from transformer.evaluation import alignment, pruning
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.words import Gold, word_maps
 from transformer.model import Transformer
@@ -189,18 +181,20 @@ def translator(tiny_tokenizer: Tokenizer) -> Translator:
 
 
 @pytest.fixture(scope="module")
-def text(translator: Translator) -> PrunedText:
+def text(translator: Translator) -> pruning.PrunedText:
     pairs = [translator.pair(*each) for each in zip(SENTENCES[:3], SENTENCES[3:6], strict=True)]
-    return PrunedText(tuple(pairs), tuple(SENTENCES[3:6]), unseen=(translator.pair("a", "b c"),))
+    return pruning.PrunedText(
+        tuple(pairs), tuple(SENTENCES[3:6]), unseen=(translator.pair("a", "b c"),)
+    )
 
 
 @pytest.fixture(scope="module")
-def whole(translator: Translator, text: PrunedText) -> list[Pruning]:
-    return list(prune(translator, text))
+def whole(translator: Translator, text: pruning.PrunedText) -> list[pruning.Pruning]:
+    return list(pruning.prune(translator, text))
 
 
 def test_values_equal_edited_models(
-    translator: Translator, text: PrunedText, whole: list[Pruning]
+    translator: Translator, text: pruning.PrunedText, whole: list[pruning.Pruning]
 ) -> None:
     last = whole[-1]
     assert last.done and not whole[-2].done
@@ -227,14 +221,14 @@ def test_values_equal_edited_models(
     trace = translator.trace("a", "b c")
     expected = [log_probs(each, trace).mean() for each in (translator.model, other.model)]
     assert last.unseen_log_probs[[0, n]] == pytest.approx(expected, abs=1e-5)
-    n_harmless = harmless(last.log_probs, 0.01)
+    n_harmless = pruning.harmless(last.log_probs, 0.01)
     assert (drops[: n_harmless + 1] < 0.01).all()
     assert n_harmless == len(last.order) or drops[n_harmless + 1] >= 0.01
 
 
 def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
     texts = [
-        *typed(translator, "en", "de").references,
+        *pruning.typed(translator, "en", "de").references,
         "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y.",
         "&quot;a&quot; &eacute; &amp;lt; 1 &#228; 2 &nbsp; 3 < 4 <skipped> und fertig",
     ]
@@ -250,9 +244,11 @@ def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
         assert corpus_bleu([one], [other]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_pruning_resumes(translator: Translator, text: PrunedText, whole: list[Pruning]) -> None:
+def test_pruning_resumes(
+    translator: Translator, text: pruning.PrunedText, whole: list[pruning.Pruning]
+) -> None:
     for n in (1, 6):
-        rest = list(prune(translator, text, whole[n - 1]))
+        rest = list(pruning.prune(translator, text, whole[n - 1]))
         assert len(rest) == len(whole) - n
         assert rest[-1].order == whole[-1].order and rest[-1].bleu == whole[-1].bleu
         assert rest[-1].at_random == whole[-1].at_random
@@ -268,11 +264,11 @@ def test_pruning_resumes(translator: Translator, text: PrunedText, whole: list[P
             raise StopError
 
     with pytest.raises(StopError):
-        list(prune(translator, text, progress=stop))
+        list(pruning.prune(translator, text, progress=stop))
 
 
 def test_a_sentence_starts_at_its_own_translation(translator: Translator) -> None:
     trace = translator.trace(SENTENCES[0], beam_size=3)
-    first = next(prune(translator, own_translation(translator, trace)))
+    first = next(pruning.prune(translator, pruning.own_translation(translator, trace)))
     assert first.log_probs[0] == pytest.approx(trace.log_probs.mean(), abs=1e-5)
     assert first.bleu[0] == pytest.approx(100) or len(trace.text.split()) < 4

@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 import shutil
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -273,42 +274,8 @@ def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
     assert [each.accepted[0] for each in back] == [each.source for each in sentences]
 
 
-#: Forms of one word, or pronouns, that are right in the same place of any sentence.
-FREE = {
-    "en": "14 14th, 3 3rd, gran grandma granny, mrs ms, these those, that this, book books, i me, "
-    "light lights, math maths, meters metres, neighbor neighbour, color colour, sunday sundays, "
-    "recognises recognizes, life lives",
-    "de": "bieg biege biegt, fass fasse fasst, mach mache macht, rühr rühre rührt, sag sage sagt, "
-    "schließ schließe schließt, schreib schreibe, trink trinke, wasch wasche, zeig zeige, "
-    "geh gehe, schalt schalte, übersetz übersetze übersetzt, lass lasst, sei seid, das dies, "
-    "die diese, entschuldige entschuldigung, ihnen dir euch, sie dich euch, ich man, jahr jahre, "
-    "oma omi, können könnten, gern gerne, meist meistens, niemand niemanden, soll solle sollte, "
-    "genug genügend, da dort, anriefest anriefst, an auf, feier fete",
-    "fr": "18h 18h00, prends prenez, tourne tournez, traduis traduisez, sois soyez, te vous, "
-    "touche touchez, fais faites, du le, ils elles, clef clé, assied assoit, haut hauteur, "
-    "langage langue, part partira, reste restera, fleurs fleurs-là, après-midi après-midis, "
-    "soir soirs, cela ça, enseignant enseignante, maître maîtresse, professeur professeure, d' des",
-}
-
-#: The same in one sentence: the speaker, or who is spoken to, may be of either gender or many.
-THERE = {
-    "Nice to": "content contente, heureux heureuse, ravi ravie, enchanté enchantée",
-    "Do you know Professor": "professor professorin, le la",
-    "Seven": "fait font, égale égalent",
-    "Our teacher gives": "viel viele",
-    "I would buy": "was were", "We could go": "was were",
-    "He says": "habe hat", "You need": "ihr man",
-    "The student's": "étudiant étudiante",
-    "I saw them": "vu vue, vus vues",
-    "Nobody helped": "aidés aidées",
-    "We flew": "allé allés allées", "Last summer": "allé allés allées",
-    "Yesterday we": "allé allés allées", "I have never": "allé allée",
-    "I am so proud": "fier fière",
-    "We had already": "arrivé arrivée arrivés arrivées",
-    "When did you last": "cousin cousine",
-    "When I was": "pilot pilotin, petit petite",
-    "Be quiet": "silencieux silencieuse, calme calmes, tranquille tranquilles",
-}  # fmt: skip
+#: Forms that are right in the same place, see forms.toml.
+FORMS = tomllib.loads(Path(__file__).with_name("forms.toml").read_text("utf-8"))
 
 PRONOUNS = (
     "me te se nous vous le la les lui leur il elle ils elles je tu on ich du er sie es wir man "
@@ -327,8 +294,8 @@ def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code
     """Describe accepted variants that cannot both be right, such as chers and chères."""
     found = []
     for sentence, start in zip(sentences, starts, strict=True):
-        free = FREE[code] + "".join(
-            f", {more}" for first, more in THERE.items() if start.startswith(first)
+        free = FORMS["free"][code] + "".join(
+            f", {more}" for first, more in FORMS["there"].items() if start.startswith(first)
         )
         groups = [set(group.split()) for group in free.split(", ")]
         words: dict[tuple[str, ...], set[str]] = {}

@@ -11,6 +11,7 @@ from sacremoses import MosesTokenizer
 
 from tests.transformer.damage import edit
 from tests.transformer.models.huggingface.models import typed_texts
+from tests.transformer.models.importers import reference
 from tests.transformer.models.importers.foreign import (
     ENGLISH,
     FAIRSEQ,
@@ -20,15 +21,6 @@ from tests.transformer.models.importers.foreign import (
     fairseq,
     joeynmt,
     written,
-)
-from tests.transformer.models.importers.reference import (
-    CLOSE,
-    Pair,
-    Reference,
-    SameModel,
-    batch,
-    check_pass,
-    imported,
 )
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
@@ -42,11 +34,11 @@ from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
 from transformer.translator import Translator
 
-MAKERS: dict[str, Callable[..., Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
+MAKERS: dict[str, Callable[..., reference.Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
 
 
-def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> Pair:
-    return imported(MAKERS[kind](folder / "theirs", shape, **changes), folder, kind)
+def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> reference.Pair:
+    return reference.imported(MAKERS[kind](folder / "theirs", shape, **changes), folder, kind)
 
 
 @pytest.fixture(
@@ -54,11 +46,13 @@ def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> Pair:
     params=[*(("fairseq", shape) for shape in FAIRSEQ), *(("joeynmt", shape) for shape in JOEYNMT)],
     ids=lambda param: f"{param[0]}: {param[1]}",
 )
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> reference.Pair:
     return make_pair(tmp_path_factory.mktemp("foreign"), *request.param)
 
 
-class TestSameModel(SameModel):
+class TestSameModel(reference.SameModel):
     pass
 
 
@@ -67,7 +61,7 @@ def test_an_odd_width_of_fairseq_ends_in_a_column_of_zeros(tmp_path: Path, shape
     width = {"encoder_embed_dim": 21, "decoder_embed_dim": 21}
     pair = make_pair(tmp_path, "fairseq", shape, **width)
     assert not sinusoids(pair.ours.config)[:, -1].any()
-    check_pass(pair)
+    reference.check_pass(pair)
 
 
 def test_a_dictionary_may_overwrite_its_pieces(tmp_path: Path) -> None:
@@ -78,7 +72,7 @@ def test_a_dictionary_may_overwrite_its_pieces(tmp_path: Path) -> None:
     assert pieces[4:] == ("<no piece 4>", "dog", "cat", "<no piece 7>", "end")
 
 
-def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
+def test_known_sentences_are_cut_and_joined(pair: reference.Pair) -> None:
     if pair.ours.tokenizer.kind == "word":
         return  # text is cut already
     for tokenizer, texts in ((pair.ours.tokenizer, ENGLISH), (pair.ours.tokenizer.target, GERMAN)):
@@ -182,8 +176,10 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     ours = Translator.load(FORMATS[kind].convert(path, tmp_path / "ours"), device="cpu")
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     assert ours.config.positions == ("stored" if kind == "joeynmt" else "sinusoidal")
-    src, tgt_in = batch(ours)
-    torch.testing.assert_close(ours.model(src, tgt_in), theirs(src, tgt_in).logits, **CLOSE)
+    src, tgt_in = reference.batch(ours)
+    torch.testing.assert_close(
+        ours.model(src, tgt_in), theirs(src, tgt_in).logits, **reference.CLOSE
+    )
 
 
 def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
