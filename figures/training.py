@@ -96,7 +96,7 @@ def curves(
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
-        chosen: the line in colour; the others are grey, and tooltips name them.
+        chosen: the line in colour; the others are grey, and tips name them.
     """
     names = list(lines)
     looks = dict(zip(names, categorical(len(names), theme), strict=True))

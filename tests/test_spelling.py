@@ -17,7 +17,7 @@ CODE = ("app.py", "benchmarks", "figures", "headlight", "pages", "transformer", 
 TEXT = ("*.md", "docs/**/*.md", "ui/**/*.toml")
 
 #: Mostly words and codes of other languages.
-FOREIGN = ("recipes/tools/", "recipes/tools/agreement.py", "ui/core/examples.toml")
+FOREIGN = ("recipes/tools/", "ui/core/examples.toml", "ui/core/mistakes.toml")
 
 #: Code, formulas, links, slots of format strings and tags within a text.
 NO_WORDS = re.compile(
@@ -66,7 +66,7 @@ def test_every_word_is_in_the_dictionary_or_the_list() -> None:
         if not name.startswith(FOREIGN):
             places |= dict.fromkeys(set().union(*map(words, texts(path))), name)
     wrong = {word: places[word] for word in dictionary.unknown(places.keys() - known)}
-    assert not wrong, "mend these, or add them to tests/words.txt"
+    assert not wrong, f"{wrong}: mend these, or add them to tests/words.txt"
     assert "atention" in dictionary.unknown(words("An atention map."))
 
 

@@ -67,7 +67,7 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     fills = (CHROME[theme].accent, CHROME[theme].muted, *categorical(6, theme)[3:])
     colours = dict(zip(KEY_CLASSES, fills, strict=False))
     bars = [_bar(name, masses, colours) for name, masses in sinks.masses.items()]
-    named = [f'<span style="color: {colours[kind]}">■</span> {escape(kind)} &ensp; '
+    named = [f'<span style="color: {colours[kind]}">■</span> {escape(kind)} &#8195;'
              for kind in sinks.masses["weight"]]  # fmt: skip
     legend = f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{"".join(named)}</div>'
     st.html("".join(bars) + legend)
