@@ -60,7 +60,7 @@ def sizes() -> dict[str, int]:
         if path.startswith("docs/decisions/") and not path.endswith("README.md")
     ]
     return {
-        "source lines": 73_360,
+        "source lines": sum(count(path) for path in code if not path.startswith(apart)),
         "lines of tests": sum(count(path) for path in code if path.startswith("tests/")),
         "files on the way of a sentence": files,
         "returns on the way of a sentence": returns,
