@@ -98,17 +98,19 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     both = st.container(key="grid_and_lens")
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
     tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
+    does = heads_do(several, trace)
     with grid.container():
         maps_shown = grid_component(
             get_tabs(several, trace, choice) if tabs else computed(several, sheet_for(choice)),
             wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
-            does=heads_do(several, trace) if tabs else {"": heads_do(several, trace)[choice.kind]},
+            does=does if tabs else {"": does[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
         if tabs:
-            st.caption(about(maps))
+            words = " A word below a map is what its head does in many texts: see *What heads do*."
+            st.caption(about(maps) + words * bool(does[choice.kind]))
     with lens.container():
         _say_name(view, shown, choice)
         height = 390 if beside else 900

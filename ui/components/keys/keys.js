@@ -126,8 +126,8 @@ function hover(target, { clientX, clientY }, names) {
   for (const name of names) target.dispatchEvent(new PointerEvent(name, about));
 }
 
-// Scrolls to a heading by its id, or a part of a component by its class, once the page has it. A tour's
-// bar with the answer stays above it.
+// Scrolls to a heading by its id, or a part of a component by its class, once the page has it, and again
+// while what stands above it still comes. A tour's bar with the answer stays above it.
 function scrollTo(name, tries = 40) {
   const parts = [...document.querySelectorAll(`${MAIN} *`)];
   const at = document.getElementById(name)
@@ -137,7 +137,7 @@ function scrollTo(name, tries = 40) {
     at.style.scrollMarginTop = `calc(${bar}px + 4.5rem)`;
     at.scrollIntoView();
   }
-  if (tries && !at) setTimeout(scrollTo, 250, name, tries - 1);
+  if (tries && !(at && document.querySelector(IDLE))) setTimeout(scrollTo, 250, name, tries - 1);
 }
 
 // What results of a click say; containers of results have keys that begin so.
