@@ -174,7 +174,7 @@ def _mean_or_one(
     arguments: Mapping[str, Any],
 ) -> None:  # fmt: skip
     key, name = f"{page}_{param.name}_box", param.name.capitalize()
-    all_of_them = f"{over} over all {param.name}s" if over else f"{name}: mean"
+    all_of_them = f"{over} of all" if over else f"{name}: mean"
     (st.selectbox if where is None else where.selectbox)(
         name, range(count + 1), help=term(name),
         **filled(key, 0 if at is None else at + 1, lambda value: take(param, value or None)),
