@@ -65,7 +65,7 @@ function component({ root, header, body }, host) {
       return room / view.plan.height;
     };
     const share = fit(1); // a class's larger type gives way, so that tokens are in the window
-    if (!view.plan.narrow && share < 1 && unit > 0.9) fit(Math.max(0.9 / unit, share));
+    if (!view.plan.narrow && share < 1 && unit > 1) fit(Math.max(1 / unit, share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     const back = keepFocus(view);
