@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.browser.chromium import FLAGS, find_or_install
 from tests.browser.live import ROOT, translator
 from tests.browser.test_accessibility import FINDINGS
 from tests.browser.test_console import AXE
+from tests.browser.waiting import eventually
 from tests.messages import inflate, unpack
 from tests.waiting import wait_until
 from transformer.models.arrays.trace_file import save_arrays
@@ -230,7 +232,8 @@ def reads_well(tab: Page, address: str) -> None:
     tab.evaluate(AXE)
     for theme in ("light", "dark"):
         tab.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
-        assert tab.evaluate(FINDINGS.replace("resultTypes", "preload: false, resultTypes")) == []
+        find = FINDINGS.replace("resultTypes", "preload: false, resultTypes")
+        eventually(tab, partial(tab.evaluate, find), [])  # once the views have the theme's colours
     tab.set_viewport_size({"width": 320, "height": 640})
     assert wait_until(lambda: tab.evaluate("document.documentElement.scrollWidth") <= 320)
     tab.keyboard.press("Tab")
