@@ -250,14 +250,12 @@ function paintRulers(pen, view, first, last) {
   }
 }
 
-/** A token shortened to a width, first by its mark of a word start; cached until the zoom changes. */
+/** A token shortened to a width; cached until the zoom changes. */
 function shortened(pen, view, text, font, room) {
   const key = `${text} ${font} ${Math.round(room)}`;
   if (!view.fits.has(key)) {
     pen.font = font;
-    const whole = plain(view.header.texts[text]);
-    const cut = fitted(pen, whole, room);
-    view.fits.set(key, cut === whole ? cut : fitted(pen, whole.replace(/^_(?=.)/, ""), room));
+    view.fits.set(key, fitted(pen, plain(view.header.texts[text]), room));
   }
   return view.fits.get(key);
 }
