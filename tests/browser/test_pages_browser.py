@@ -25,7 +25,6 @@ from transformer.trace.records import Trace
 from transformer.trace.split import split_logits
 from transformer.translator import Translator
 from transformer.types import Floats
-from ui.core import url_state
 
 #: Marked up, right to left, combining, an emoji, a ligature, and 200 letters without a space.
 STRANGE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"
@@ -51,7 +50,6 @@ def test_back_leads_to_the_page_before_at_once(open_page: OpenPage, address: str
     page.get_by_test_id("stTopNavLink").filter(has_text="Lessons").click()
     waiting.until_at(page, "/tours")
     until_the_url_says(page, sentence=waiting.SENTENCE)
-    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
     page.go_back()
     waiting.until_at(page, "/attention")
     link = page.get_by_role("link", name="Attention", exact=True)

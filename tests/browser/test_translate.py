@@ -14,7 +14,6 @@ from transformer.models.catalogue import list_entries
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
-from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.work.roots import checkpoints_root
 
@@ -150,10 +149,8 @@ def test_keys_and_buttons_step_and_links_reopen_the_view(app: str, open_page: Op
     page.get_by_role("button", name="Layer 1").click()
     page.get_by_role("button", name="Head 2").click()
     address = until_the_url_says(page, step="4", layer="1", head="2", sentence="abcdef", beam="4")
-    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
     page.get_by_role("button", name="Head mean").click()
     until_the_url_says(page, head="mean")
-    page.wait_for_timeout(1000 * url_state._SETTLING + 500)
     page.go_back()
     until_the_url_says(page, head="2")
     chosen = page.get_by_role("button", name="Head 2")

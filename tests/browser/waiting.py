@@ -119,7 +119,6 @@ def until_the_url_says(page: Page, **wanted: str | None) -> str:
 
 def follow(page: Page, address: str) -> None:
     """Go to an address as the browser's buttons do, dropping its other settings."""
-    page.wait_for_timeout(600)  # until then a changed address may be a late one (url_state)
     until_idle(page)
     page.evaluate(_FOLLOW, address)
     until_idle(page)

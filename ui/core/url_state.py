@@ -8,7 +8,6 @@ precedence. Settings therefore survive a page change, which drops the query.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import streamlit as st
 
 from transformer.types import ATTENTION_KINDS
 from ui.components.grid import Cell
+from ui.platform.session import went_back
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
 _OWNERS = "headlight_owners"
 
-#: Seconds during which a browser may still send the URL before the last change.
-_SETTLING = 0.5
+#: Seconds during which a slow browser may still send a URL from before a change.
+_SETTLING = 5.0
 
 #: Maximum characters of settings in a session, 100 added for each: enough for all pages with every
 #: text box full. The oldest settings are dropped first.
@@ -186,13 +186,10 @@ def read_url() -> None:
     """Adopt URL values that this session did not write. The frame calls it first."""
     store, written = _dict(_STORE), _dict(_WRITTEN)
     current = st.query_params.to_dict()
-    before, changed_at = st.session_state.get(_BEFORE, ({}, -math.inf))
-    settling = time.monotonic() - changed_at <= _SETTLING
-    if not settling:
-        before = {}
+    late = [] if went_back() else _recent()
     arrived = {}
     for name, value in current.items():
-        if value != written.get(name) and value != before.get(name):
+        if all(value != url.get(name) for url in (written, *(url for _, url in late))):
             store[name] = arrived[name] = value
     left = _MOST_KEPT
     for name in reversed(list(store)):
@@ -200,7 +197,7 @@ def read_url() -> None:
         if left < 0:
             del store[name]
     missing = written.keys() - current.keys() if written.keys() & current.keys() else set()
-    st.session_state[_GONE] = [name for name in missing if name in before or not settling]
+    st.session_state[_GONE] = [] if late else [*missing]
     st.session_state[_ARRIVED] = arrived
     st.session_state[_SHOWN] = []
 
@@ -383,7 +380,7 @@ def write_url() -> None:
     current = st.query_params.to_dict()
     if settings != current:
         st.query_params.from_dict(settings)
-        st.session_state[_BEFORE] = (current, time.monotonic())
+        st.session_state[_BEFORE] = [*_recent(), (time.monotonic(), current)]
     st.session_state[_WRITTEN] = settings
 
 
@@ -393,6 +390,12 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
     raws = {name: raw for name, raw in stored if len(raw) <= MAX_URL_CHARACTERS}
     raws |= {param.name: param.write(value) for param, value in (changes or {}).items()}
     return {name: raw for name, raw in raws.items() if raw}
+
+
+def _recent() -> list[tuple[float, dict[str, str]]]:
+    """Return the URLs that the last changes replaced, each with its time."""
+    since = time.monotonic() - _SETTLING
+    return [(at, url) for at, url in st.session_state.get(_BEFORE, ()) if at >= since]
 
 
 def _dict(key: str) -> dict[str, Any]:

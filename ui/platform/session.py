@@ -19,7 +19,7 @@ from streamlit.runtime.state.session_state_proxy import get_session_state
 
 __all__ = [
     "OutsideFragmentError", "Session", "StreamlitPage", "current_session", "drop_unknown_widgets",
-    "reports", "serve_every_address_by_the_app",
+    "reports", "serve_every_address_by_the_app", "went_back",
 ]  # fmt: skip
 
 
@@ -42,6 +42,12 @@ def drop_unknown_widgets(most: int) -> None:
             size = sum(100 + new.states[name].value.ByteSize() for name in unknown)
             for name in unknown if size > most else ():
                 del new.states[name]
+
+
+def went_back() -> bool:
+    """Return True if the browser came to this run's address by its Back or Forward button."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and context.is_history_navigation
 
 
 def serve_every_address_by_the_app() -> None:

@@ -137,7 +137,8 @@ function scrollTo(name, tries = 40) {
     at.style.scrollMarginTop = `calc(${bar}px + 4.5rem)`;
     at.scrollIntoView();
   }
-  if (tries && !(at && document.querySelector(IDLE))) setTimeout(scrollTo, 250, name, tries - 1);
+  const idle = document.querySelector(IDLE); // only then does its patience wear out
+  if (tries && !(at && idle)) setTimeout(scrollTo, 250, name, tries - Boolean(idle));
 }
 
 // What results of a click say; containers of results have keys that begin so.
@@ -150,7 +151,8 @@ function said() {
 function bring(before, tries = 80, path = location.pathname) {
   if (path !== location.pathname) return;
   const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
-  if (!result || !document.querySelector(IDLE)) return tries && setTimeout(bring, 100, before, tries - 1, path);
+  const idle = document.querySelector(IDLE);
+  if (!result || !idle) return tries && setTimeout(bring, 100, before, tries - Boolean(idle), path);
   const { top, bottom } = result.getBoundingClientRect();
   const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
   const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);

@@ -129,6 +129,7 @@ class Opening {
   }
 
   ask() {
+    cancelAnimationFrame(this.frame);
     const { question, why } = this.header;
     const nouns = this.scene.nouns.map((at) => this.words[at].firstChild.textContent.replace(/\P{L}+$/u, ""));
     this.written(this.scene.step);
