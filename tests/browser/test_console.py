@@ -113,6 +113,7 @@ UNNAMED = """() => {
 
 #: Resolves once the places of the elements of the page have been the same for ten frames.
 NOTHING_MOVES = """async () => {
+    await document.fonts.ready;
     const main = document.querySelector("[data-testid=stMain]");
     const sizes = () => [main, ...main.querySelectorAll("[data-testid=stElementContainer]")]
         .map((each) => [each.scrollWidth, each.scrollHeight, each.offsetTop]).join();

@@ -155,7 +155,7 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
     if at:
         expect(page.get_by_text("From the query")).to_be_visible()
     settled(page)
-    assert page.evaluate(places) == before
+    eventually(page, lambda: page.evaluate(places), before)
     if at.endswith("cross"):
         page.locator(".grid .cell").nth(3).hover()
         page.locator(".grid .switch").nth(3).click()
@@ -166,7 +166,7 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         settled(page)
         if present == "on" and not at:  # the button is below the player, so the click scrolls
             page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
-        assert page.evaluate(places) == before
+        eventually(page, lambda: page.evaluate(places), before)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])

@@ -119,6 +119,7 @@ def until_the_url_says(page: Page, **wanted: str | None) -> str:
 
 def follow(page: Page, address: str) -> None:
     """Go to an address as the browser's buttons do, dropping its other settings."""
+    page.wait_for_timeout(600)  # in which a picture reports the last choice made in it
     until_idle(page)
     page.evaluate(_FOLLOW, address)
     until_idle(page)

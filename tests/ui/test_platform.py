@@ -16,6 +16,7 @@ from packaging.specifiers import SpecifierSet
 from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
@@ -137,6 +138,28 @@ def test_files_in_pages_are_no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PagesManager, "uses_pages_directory", None)
     session.serve_every_address_by_the_app()
     assert PagesManager.uses_pages_directory is False
+
+
+def test_a_fragments_blocks_are_dropped_with_all_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(fragment: str, *path: int, block: bool = False) -> ForwardMsg:
+        message = ForwardMsg()
+        message.metadata.delta_path.extend(path)
+        message.delta.fragment_id = fragment
+        getattr(message.delta, "add_block" if block else "new_element").SetInParent()
+        return message
+
+    outer, around = drawn("outer", 0, 1, block=True), drawn("outer", 0, 1, 0, block=True)
+    nested, beside = drawn("nested", 0, 1, 0, 0, block=True), drawn("beside", 0, 2)
+    monkeypatch.setattr(ForwardMsgQueue, "clear", ForwardMsgQueue.clear)
+    kept = []
+    for adapt in (lambda: None, session.drop_nested_messages):
+        adapt()
+        queue = ForwardMsgQueue()
+        for message in (outer, around, nested, beside):
+            queue.enqueue(message)
+        queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["outer"])
+        kept.append(queue.flush())
+    assert kept == [[nested, beside], [beside]]  # by Streamlit alone, and here
 
 
 def _script() -> None:

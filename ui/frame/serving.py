@@ -13,7 +13,7 @@ from transformer.worker.process import WAITING
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
-from ui.platform.session import serve_every_address_by_the_app
+from ui.platform.session import drop_nested_messages, serve_every_address_by_the_app
 
 #: Threads that wait for visitors' files; waiting is cheap.
 _FILES = 256
@@ -25,11 +25,12 @@ _SLOW = ("transformer.translator", "pandas", "altair")
 
 @asynccontextmanager
 async def begin(app: Any) -> AsyncIterator[None]:
-    """Serve every URL by app.py, import slow libraries, and print the link for imports.
+    """Adapt Streamlit to the app, import slow libraries, and print the link for imports.
 
     A public server also loads the first model and starts a tracing process.
     """
     serve_every_address_by_the_app()
+    drop_nested_messages()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_FILES, "file"))
     start.prepare()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()

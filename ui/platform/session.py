@@ -4,11 +4,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError as OutsideFragmentError
 from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
@@ -18,8 +20,8 @@ from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
 from streamlit.runtime.state.session_state_proxy import get_session_state
 
 __all__ = [
-    "OutsideFragmentError", "Session", "StreamlitPage", "current_session", "drop_unknown_widgets",
-    "reports", "serve_every_address_by_the_app", "went_back",
+    "OutsideFragmentError", "Session", "StreamlitPage", "current_session", "drop_nested_messages",
+    "drop_unknown_widgets", "reports", "serve_every_address_by_the_app", "went_back",
 ]  # fmt: skip
 
 
@@ -53,6 +55,31 @@ def went_back() -> bool:
 def serve_every_address_by_the_app() -> None:
     """Keep Streamlit from serving files in `pages/` before the first run."""
     PagesManager.uses_pages_directory = False
+
+
+def drop_nested_messages() -> None:
+    """Drop what nested fragments have drawn when a fragment runs again before it was sent.
+
+    Streamlit drops the fragment's own messages alone, among them the blocks around nested ones, and
+    a browser without these blocks stops with "Bad delta path".
+    """
+    clear = ForwardMsgQueue.clear
+
+    def clear_nested(queue: ForwardMsgQueue, *args: Any, **options: Any) -> None:
+        before = queue._queue
+        clear(queue, *args, **options)
+        kept = {id(message) for message in queue._queue}
+        blocks = {
+            tuple(message.metadata.delta_path) for message in before
+            if id(message) not in kept and message.delta.WhichOneof("type") == "add_block"
+        }  # fmt: skip
+        queue._queue = [
+            message
+            for message in queue._queue
+            if not any(tuple(message.metadata.delta_path[: len(path)]) == path for path in blocks)
+        ]
+
+    ForwardMsgQueue.clear = clear_nested  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)
