@@ -146,17 +146,20 @@ function said() {
   return new Map([...document.querySelectorAll("[class*=st-key-result_]")].map((each) => [each.textContent, each]));
 }
 
-// Brings a result that differs from those `before` into sight, once no script runs: as much of it as says it.
-// Another page begins at its top.
-function bring(before, tries = 80, path = location.pathname) {
-  if (path !== location.pathname) return;
+// Brings a result that differs from those `before` into sight, once no script runs: as much of it as says
+// it; and again for some seconds if what comes above or in it moves its ends. Another page begins at its top.
+function bring(before, tries = 80, path = location.pathname, place = null) {
+  if (path !== location.pathname || !tries) return;
   const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
   const idle = document.querySelector(IDLE);
-  if (!result || !idle) return tries && setTimeout(bring, 100, before, tries - Boolean(idle), path);
+  if (!result || !idle) return setTimeout(bring, 100, before, tries - Boolean(idle), path, place);
+  const main = document.querySelector(MAIN);
   const { top, bottom } = result.getBoundingClientRect();
   const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
   const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
-  document.querySelector(MAIN).scrollBy({ top: far, behavior: "smooth" });
+  const now = [top + main.scrollTop, bottom - top, foot].map(Math.round).join();
+  if (now !== place) main.scrollBy({ top: far, behavior: "smooth" });
+  setTimeout(bring, 100, before, Math.min(tries, 40) - 1, path, now);
 }
 
 // While presenting, keys reach the page's first picture without a click. The picture alone handles
