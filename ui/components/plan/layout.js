@@ -5,11 +5,8 @@ import { range } from "../shared/index.js";
 const NARROWEST = 12; // columns of tokens
 const GAP = 4;
 const TIGHT = 3; // beside what is unfolded
-// Heights of what is unfolded: the least, and the most by block.
-const PANEL = 250;
-const MOST = { self: 345, cross: 330, ffn: 270, softmax: 185, embedding: 140 };
-const NORM = 180;
 const CARD = 200; // on a phone
+const TEXT = 76_000; // px² of a card's text beside it
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
@@ -49,7 +46,7 @@ export function layOut(view, width, height, unit) {
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
     const w = (width - gap - LOOP) * share(s);
-    const made = bandsOf(view, s, s || narrow ? long : long - LANES, unit, narrow);
+    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, narrow);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;
     plan.stacks.push(stack);
@@ -101,7 +98,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
 }
 
 // The bands of a stack in the order of the flow, with their start t and length.
-function bandsOf(view, s, height, unit, narrow) {
+function bandsOf(view, s, w, height, unit, narrow) {
   const { header, focus } = view;
   const stack = header.stacks[s];
   const open = openLayer(view, s);
@@ -110,19 +107,19 @@ function bandsOf(view, s, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
-  const tall = narrow ? 1 : Math.max(1, height / (580 * unit)); // beside a window of 720 px
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
   put("tokens", 64 + STRIP);
   put("embedding", inside ? 16 : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
-  const plate = brief ? tall * Math.max(7, Math.min(focus.block ? 26 : 33, 104 / (stack.depth - 1 || 1))) : inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(42, 132 / (stack.depth - 1 || 1)));
+  const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [16, 64] : [42, 132];
+  const plate = Math.max(inside ? 4 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
     else {
       const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
-        put("block", inside ? 16 : tall * (block === "ffn" ? 30 : brief ? 44 : 52), { layer, block });
+        put("block", inside ? 16 : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
         put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
@@ -130,24 +127,19 @@ function bandsOf(view, s, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? 16 : 18, { block: "softmax" });
-    put("candidates", inside ? 52 : 70);
+    put("candidates", inside ? 64 : 70);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
-  const spare = height - total();
+  if (panel) panel.length = view.need;
+  const spare = narrow ? 0 : height - total();
+  const text = s ? 0 : TEXT * unit ** 2 / w;
+  const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
-  if (panel) {
-    const most = (MOST[panel.block] ?? NORM) * unit;
-    panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
-    const left = Math.max(0, height - total());
-    for (const band of folded) band.length += left / folded.length;
-  }
-  else if (spare < -16 * unit && !narrow) { // less is left to smaller type
-    for (const band of folded) band.length = Math.max(Math.min(band.length, 17 * unit), band.length + spare / folded.length);
-  } else if (spare > 0 && s === 1 && !narrow) {
-    const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
-    for (const band of grows) band.length += Math.min(40 * unit * tall ** 2, spare / grows.length);
+  if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
+  else if (spare < -16 * unit) { // less is left to smaller type
+    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 9 : 17) * unit), band.length + spare / folded.length);
   }
   let t = 0;
   for (const band of bands) {

@@ -1,6 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
-import { extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
+import { extend, isOffline, make, modified, pageTop, setBox, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { Data, KINDS } from "./data.js";
@@ -8,12 +8,14 @@ import { coloursOf, drawPicture } from "./draw.js";
 import { focusOf, layOut, openLayer, parseFocus } from "./layout.js";
 import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stepTo, stop, togglePlay, writeLine } from "./play.js";
-import { placePanel } from "./unfold.js";
+import { fillPanel } from "./unfold.js";
+
+const SMALLEST = 0.93; // type, of 14 px
 
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
-    root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null,
+    root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
@@ -58,24 +60,31 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
     const room = window.innerHeight - pageTop(view.stage) - 14;
+    const width = view.stage.clientWidth;
+    const back = keepFocus(view);
+    const { size } = view.look;
     const fit = (scale) => {
-      view.look.size *= scale;
+      view.look.size = size * scale;
       view.stage.style.fontSize = `${scale}em`;
-      view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
-      return room / view.plan.height;
+      const lay = () => (view.plan = layOut(view, width, Math.max(430, room), unit * scale));
+      lay();
+      fillPanel(view);
+      return room / lay().height;
     };
-    const share = fit(1); // a class's larger type gives way, so that tokens are in the window
-    if (!view.plan.narrow && share < 1 && unit > 1) fit(Math.max(1 / unit, share));
+    // Type grows with the window; it gives way, so that tokens are in the window.
+    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, room / 574 / unit));
+    const share = fit(scale);
+    if (!view.plan.narrow && share < 1) fit(Math.max(SMALLEST / unit, scale * share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
-    const back = keepFocus(view);
     view.marks.clear();
     writeLine(view);
     placeTokens(view);
     placeBands(view);
     placeCandidates(view);
     fillCard(view);
-    placePanel(view);
+    const open = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
+    if (open) setBox(view.panel, open.x, open.top, open.w, open.h);
     drawPicture(view);
     back();
   };

@@ -1,13 +1,14 @@
-// What is unfolded: a panel in the place of a block, with its numbers for the chosen token.
-import { cellUnder, drawMap, extend, largest, make, norm, plain, setBox, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
+// What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
+import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
-import { formulaOf } from "./card.js";
+import { formulaOf, hasFormula } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
 
 const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, softmax: drawSoftmax, embedding: drawEmbedding };
 
-export function placePanel(view) {
+// Fills the panel and measures the height that it needs.
+export function fillPanel(view) {
   const band = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
   view.panel.hidden = !band;
   if (!band) {
@@ -15,7 +16,7 @@ export function placePanel(view) {
     view.shown = null;
     return;
   }
-  setBox(view.panel, band.x, band.top, band.w, band.h);
+  Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus } = view;
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
@@ -33,15 +34,14 @@ export function placePanel(view) {
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
   const body = make("div", "body");
-  const scrolled = view.panel.querySelector(".body")?.scrollTop ?? 0;
   view.panel.replaceChildren(
     make("header", "", make("h3", "", title, " ", make("span", "of", into)), tools),
-    ...(view.card.hidden ? [formulaOf(view, textOf(view, focus))] : []), body,
+    ...(hasFormula(view) ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
-  if (body.scrollHeight > body.clientHeight || body.scrollWidth > body.clientWidth) body.tabIndex = 0;
-  if (!fresh) body.scrollTop = scrolled;
-  else if (view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
+  const high = Math.ceil(view.panel.getBoundingClientRect().height);
+  view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
+  if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of body.querySelectorAll("[data-part]")) {
     part.onpointerenter = () => view.light(part.dataset.part);
     part.onpointerleave = () => view.light(null);
