@@ -1,7 +1,7 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
-import { cellsOf, chosenToken } from "./unfold.js";
+import { cellsOf, chosenToken, wordsIn } from "./unfold.js";
 
 const NUMBERS = 26; // px of a column that shows its number
 const NARROWEST = 16; // px of a column
@@ -20,8 +20,10 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the room of the maps.
-  const side = Math.max(46, Math.min(58, (width - 10 * count) / count));
+  // A head's path needs the room of the maps; rows of them are equally long.
+  const rowsOf = Math.ceil((count * 58) / width);
+  const across = Math.ceil(count / rowsOf);
+  const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
@@ -38,12 +40,11 @@ function headRow({ view, kind, layer, query }, width) {
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "hue", `${layer + 1}.${h + 1}`), {
+    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
     });
-    button.style.setProperty("--hue", look.hues[h]);
     const flip = make("button", "switch", out ? "off" : "on", {
       role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
@@ -53,7 +54,9 @@ function headRow({ view, kind, layer, query }, width) {
   const buttons = items.map((item) => item.firstChild);
   press(buttons, (h) => h === focus.head);
   rove(buttons)(focus.head ?? 0);
-  return make("div", "heads", { role: "group", "aria-label": "Heads" }, items);
+  const row = make("div", "heads", { role: "group", "aria-label": "Heads" }, items);
+  row.style.gridTemplateColumns = `repeat(${across}, max-content)`;
+  return row;
 }
 
 // For every head: the key with the largest weight, what it adds, and the words that it pushes.
@@ -68,11 +71,10 @@ function headTable({ view, kind, layer, query, keys }) {
     const bar = make("i", "bar");
     bar.style.width = `${(36 * length) / most}px`;
     const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    name.style.setProperty("--hue", view.look.hues[h]);
     return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name,
       make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
-      ...(words.length ? [make("td", "quiet", words.slice(0, 3).map(([word]) => plain(word)).join(" "))] : []));
+      ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
   });
   const pushes = rows[0].children.length > 3 ? [make("th", "", "pushes", { scope: "col" })] : [];
   return make("table", "list", make("thead", "", make("tr", "", make("th", "", "head", { scope: "col" }),
@@ -84,12 +86,14 @@ function headTable({ view, kind, layer, query, keys }) {
 function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
-  const label = 78;
-  const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
+  const { unit } = view.plan;
+  const label = 78 * unit;
+  const room = width - label - 12;
+  const seen = strongest(weights, Math.floor(room / NARROWEST), Math.floor(room / NUMBERS / unit));
   const m = seen.length;
-  const column = (width - label - 4) / m;
-  const roomy = column >= NUMBERS;
-  const digits = column < 34 ? 1 : 2;
+  const column = room / m;
+  const roomy = column >= NUMBERS * unit;
+  const digits = column < 34 * unit ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
@@ -103,18 +107,22 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   });
   const row = (name, part, cells) => make("tr", part, { "data-part": part },
     make("th", `label ${part}`, name, { scope: "row" }), cells);
-  const number = (value, j, { bar = 0, colour = "" } = {}) => {
-    const cell = make("td", masked?.[j] ? "masked" : "", make("span", roomy ? "" : "unseen", value), { title: `${plain(keys[j])}: ${value}` });
-    if (bar) cell.style.setProperty("--bar", `${Math.round(100 * bar)}%`);
-    if (colour) cell.style.setProperty("--tint", colour);
-    return cell;
+  const number = (value, j, bar = []) =>
+    make("td", masked?.[j] ? "masked" : "", bar, make("span", roomy ? "" : "unseen", value), { title: `${plain(keys[j])}: ${value}` });
+  // A bar above a number: up from the line of zero, or down.
+  const tower = (values, j, colour = "var(--quiet)") => {
+    const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+    const bar = make("i", "tower");
+    const at = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
+    for (const [name, value] of Object.entries(at)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
+    bar.style.setProperty("--tint", colour);
+    return bar;
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
   const lines = [];
   const across = column * m;
   const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
   if (q) {
-    const most = Math.max(...dots.map(Math.abs)) || 1;
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
@@ -123,7 +131,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     lines.push(
       wide(`q  ${q.length}`, "q", vector(q, "q")),
       wide("K", "k", matrix("k")),
-      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
     if (masked.some(Boolean)) {
@@ -135,9 +143,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weightCells()));
   function weightCells() {
-    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j, {
-      bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
-    }));
+    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
+      tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   }
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
   const table = make("table", `stages${roomy ? "" : " tight"}`, make("caption", "unseen", "One query in a head, by key"),

@@ -1,5 +1,6 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, make, percent, plain, setBox } from "../shared/index.js";
+import { partNow } from "./draw.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
@@ -23,7 +24,7 @@ export function hasFormula({ focus, plan }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const part = view.hover ?? view.focus;
+  const part = view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);

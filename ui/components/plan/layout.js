@@ -6,7 +6,7 @@ const NARROWEST = 12; // columns of tokens
 const GAP = 4;
 const TIGHT = 3; // beside what is unfolded
 const CARD = 200; // on a phone
-const TEXT = 76_000; // px² of a card's text beside it
+const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
@@ -80,21 +80,25 @@ export function loopOf({ plan, state }, x) {
   return [[x, start + turn / 2], [x, start], [side, start], [side, floor + turn], [to, floor + turn], [to, floor]];
 }
 
-// The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
+// The columns of a stack's tokens: {left, cw, first, count, at(token), near(token), stubs}. Outside the window
+// `at` is null, and `near` is the stub at that side: {token, more} for the next token there and their number.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
   const [least, most] = [(s || narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;
-  const count = Math.min(n, Math.floor(room / NARROWEST));
+  const fit = Math.floor(room / NARROWEST);
+  const [count, beyond] = n > fit ? [fit - 2, 1] : [n, 0];
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
-  const cw = Math.min(44, room / count);
+  const cw = Math.min(44, room / (count + 2 * beyond));
   const right = s === 1 && !narrow; // labels stand at the outer side, as in figure 1
   const left = x + (right ? 8 : gutter) + (room - cw * count) / 2;
-  const at = (token) => (token < first || token >= first + count ? null : left + (token - first + 0.5) * cw);
-  return { left, cw, first, count, at, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
+  const near = (token) => left + (Math.max(-1, Math.min(count, token - first)) + 0.5) * cw;
+  const at = (token) => (token < first || token >= first + count ? null : near(token));
+  const stubs = [{ token: first - 1, more: first }, { token: first + count, more: n - first - count }].filter(({ more }) => more > 0);
+  return { left, cw, first, count, at, near, stubs, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
 }
 
 // The bands of a stack in the order of the flow, with their start t and length.
@@ -134,7 +138,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const panel = bands.find(({ unfolded }) => unfolded);
   if (panel) panel.length = view.need;
   const spare = narrow ? 0 : height - total();
-  const text = s ? 0 : TEXT * unit ** 2 / w;
+  const text = s ? 0 : (60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;

@@ -1,6 +1,6 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
 import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
-import { chosenToken, vectorRow } from "./unfold.js";
+import { chosenToken, vectorRow, wordsIn } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network push.
 export function drawNetwork(view, body, width) {
@@ -18,7 +18,7 @@ export function drawNetwork(view, body, width) {
     bar.style.width = `${Math.max(0, (110 * fired[n]) / most)}px`;
     const words = s ? data.words(layer, token, data.part("neuron", n)) : [];
     return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
-      ...(words.length ? [make("td", "quiet", words.map(([word]) => plain(word)).join("  "))] : []));
+      ...(words.length ? [wordsIn(words)] : []));
   });
   const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["pushes"] : [])];
   body.append(

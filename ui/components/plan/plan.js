@@ -59,20 +59,21 @@ function component({ root, header, body }, host) {
   const draw = () => {
     view.look = coloursOf(view);
     const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
-    const room = window.innerHeight - pageTop(view.stage) - 14;
     const width = view.stage.clientWidth;
     const back = keepFocus(view);
     const { size } = view.look;
+    const roomNow = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
       view.look.size = size * scale;
-      view.stage.style.fontSize = `${scale}em`;
+      for (const part of [view.player, view.stage]) part.style.fontSize = `${scale}em`;
+      const room = roomNow();
       const lay = () => (view.plan = layOut(view, width, Math.max(430, room), unit * scale));
       lay();
       fillPanel(view);
       return room / lay().height;
     };
     // Type grows with the window; it gives way, so that tokens are in the window.
-    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, room / 574 / unit));
+    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, roomNow() / 574 / unit));
     const share = fit(scale);
     if (!view.plan.narrow && share < 1) fit(Math.max(SMALLEST / unit, scale * share));
     view.stage.style.height = `${view.plan.height}px`;
@@ -136,7 +137,8 @@ function build(view) {
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });
   view.said = make("p", "unseen", { role: "status" });
   view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
-  root.replaceChildren(buildPlayer(view), view.stage, view.said);
+  view.player = buildPlayer(view);
+  root.replaceChildren(view.player, view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
 }
 

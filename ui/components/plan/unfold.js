@@ -21,7 +21,7 @@ export function fillPanel(view) {
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
   const title = titleOf(view, focus);
-  const into = focus.s ? `${tokenText(view, 1)} → ${plain(view.header.predicted[view.state.row])}` : tokenText(view, 0);
+  const next = focus.s ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
@@ -35,7 +35,7 @@ export function fillPanel(view) {
   ];
   const body = make("div", "body");
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title, " ", make("span", "of", into)), tools),
+    make("header", "", make("h3", "", title, " ", make("span", "of", tokenText(view, focus.s), next)), tools),
     ...(hasFormula(view) ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
@@ -68,9 +68,14 @@ export function cellsOf(view, values, rows, columns, width, height, part) {
 
 // A vector with its name and length, as a line of cells.
 export function vectorRow(view, { name, part, values, width, height = 10 }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 176, height, part);
+  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
     make("span", "size", `length ${norm(values).toFixed(2)}`));
+}
+
+// Words in a cell: as many as it has room for, none in part.
+export function wordsIn(words) {
+  return make("td", "quiet", make("div", "words", words.map(([word]) => [make("span", "", plain(word)), " "])));
 }
 
 export function chosenToken(view) {
