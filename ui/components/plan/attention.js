@@ -3,8 +3,7 @@ import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken, wordsIn } from "./unfold.js";
 
-const NUMBERS = 26; // px of a column that shows its number
-const NARROWEST = 16; // px of a column
+const NUMBERS = 26; // px of a column, for its number
 
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
@@ -20,9 +19,9 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the room of the maps; rows of them are equally long.
-  const rowsOf = Math.ceil((count * 58) / width);
-  const across = Math.ceil(count / rowsOf);
+  // A head's path needs the room of the maps, and a narrow one that of other heads' switches.
+  const bare = focus.head !== null && count * 58 > width;
+  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of one length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
@@ -40,7 +39,7 @@ function headRow({ view, kind, layer, query }, width) {
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
+    const button = make("button", `map${bare && h !== focus.head ? " bare" : ""}`, ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
@@ -49,7 +48,7 @@ function headRow({ view, kind, layer, query }, width) {
       role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
     });
-    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
+    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible && (!bare || h === focus.head) ? [flip] : []));
   });
   const buttons = items.map((item) => item.firstChild);
   press(buttons, (h) => h === focus.head);
@@ -89,10 +88,9 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { unit } = view.plan;
   const label = 78 * unit;
   const room = width - label - 12;
-  const seen = strongest(weights, Math.floor(room / NARROWEST), Math.floor(room / NUMBERS / unit));
+  const seen = strongest(weights, Math.floor(room / NUMBERS / unit));
   const m = seen.length;
   const column = room / m;
-  const roomy = column >= NUMBERS * unit;
   const digits = column < 34 * unit ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
@@ -108,7 +106,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const row = (name, part, cells) => make("tr", part, { "data-part": part },
     make("th", `label ${part}`, name, { scope: "row" }), cells);
   const number = (value, j, bar = []) =>
-    make("td", masked?.[j] ? "masked" : "", bar, make("span", roomy ? "" : "unseen", value), { title: `${plain(keys[j])}: ${value}` });
+    make("td", masked?.[j] ? "masked" : "", bar, value, { title: `${plain(keys[j])}: ${value}` });
   // A bar above a number: up from the line of zero, or down.
   const tower = (values, j, colour = "var(--quiet)") => {
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
@@ -134,7 +132,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
-    if (masked.some(Boolean)) {
+    if (seen.some((j) => masked[j])) {
       lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     }
     lines.push(row("softmax", "weights", weightCells()));
@@ -147,20 +145,19 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   }
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
-  const table = make("table", `stages${roomy ? "" : " tight"}`, make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", make("tr", "", make("td"), names)), make("tbody", "", lines));
+  const part = m < keys.length ? [make("span", "", `${m} of ${keys.length} keys`, { title: `The ${m} keys with the largest weights` })] : [];
+  const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
+    make("thead", "", make("tr", "", make("td", "quiet", part), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
   view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
-  return make("div", "through", part, table);
+  return make("div", "through", table);
 }
 
-// All keys, or the `few` with the largest weights, in their order, if there are more than `most`.
-function strongest(weights, most, few) {
+// At most `count` keys, those with the largest weights, in their order.
+function strongest(weights, count) {
   const all = [...weights].map((_, j) => j);
-  if (all.length <= most) return all;
-  return all.sort((a, b) => weights[b] - weights[a]).slice(0, few).sort((a, b) => a - b);
+  return all.sort((a, b) => weights[b] - weights[a]).slice(0, count).sort((a, b) => a - b);
 }
 
 // What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it pushes.
@@ -169,8 +166,8 @@ function addsOf(view, { kind, layer, head, query, output }) {
   const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   const before = output ? `length ${norm(output).toFixed(2)} → ` : "length ";
-  return make("span", "", before, make("b", "", length.toFixed(2)), words.length ? "; pushes " : "",
-    words.map(([word, logit], n) => [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]));
+  return make("div", "words", make("span", "", before, make("b", "", length.toFixed(2))), words.map(([word, logit], n) =>
+    make("span", "", n ? "" : "pushes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
 }
 
 // The chosen key's edge, which can be cut.

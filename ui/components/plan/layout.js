@@ -138,12 +138,13 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const panel = bands.find(({ unfolded }) => unfolded);
   if (panel) panel.length = view.need;
   const spare = narrow ? 0 : height - total();
-  const text = s ? 0 : (60 + (TEXT * unit) / w) * unit;
+  const text = s ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
+  const over = spare - (inside ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
-  else if (spare < -16 * unit) { // less is left to smaller type
-    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 9 : 17) * unit), band.length + spare / folded.length);
+  else if (over < 0 && !narrow) {
+    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 : 17) * unit), band.length + over / folded.length);
   }
   let t = 0;
   for (const band of bands) {

@@ -35,11 +35,11 @@ export function fillPanel(view) {
   ];
   const body = make("div", "body");
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title, " ", make("span", "of", tokenText(view, focus.s), next)), tools),
+    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
     ...(hasFormula(view) ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
-  const high = Math.ceil(view.panel.getBoundingClientRect().height);
+  const high = Math.ceil(view.panel.getBoundingClientRect().height) + 1;
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of body.querySelectorAll("[data-part]")) {
