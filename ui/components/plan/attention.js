@@ -1,7 +1,7 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
-import { cellsOf, chosenToken, wordsIn } from "./unfold.js";
+import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
 
 const NUMBERS = 26; // px of a column, for its number
 
@@ -75,10 +75,8 @@ function headTable({ view, kind, layer, query, keys }) {
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
   });
-  const pushes = rows[0].children.length > 3 ? [make("th", "", "pushes", { scope: "col" })] : [];
-  return make("table", "list", make("thead", "", make("tr", "", make("th", "", "head", { scope: "col" }),
-    make("th", "", `${tokenText(view, view.focus.s)} looks most at`, { scope: "col" }),
-    make("th", "", "adds", { scope: "col" }), pushes)), make("tbody", "", rows));
+  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds", "pushes"];
+  return listOf(names.slice(0, rows[0].children.length), rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
@@ -91,7 +89,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const seen = strongest(weights, Math.floor(room / NUMBERS / unit));
   const m = seen.length;
   const column = room / m;
-  const digits = column < 34 * unit ? 1 : 2;
+  const digits = column < 30 * unit ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
@@ -117,6 +115,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     return bar;
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
+  const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
+    tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const lines = [];
   const across = column * m;
   const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
@@ -135,15 +135,11 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     if (seen.some((j) => masked[j])) {
       lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     }
-    lines.push(row("softmax", "weights", weightCells()));
+    lines.push(row("softmax", "weights", weighted));
     lines.push(wide("V", "v", matrix("v")));
     lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
-  } else lines.push(row("weight", "weights", weightCells()));
-  function weightCells() {
-    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
-      tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
-  }
+  } else lines.push(row("weight", "weights", weighted));
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
   const part = m < keys.length ? [make("span", "", `${m} of ${keys.length} keys`, { title: `The ${m} keys with the largest weights` })] : [];
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),

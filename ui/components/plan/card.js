@@ -17,11 +17,6 @@ export function formulaOf(view, { formula }) {
   return make("p", "formula", parts);
 }
 
-// True if the panel takes the formula: above an unfolded encoder is little room.
-export function hasFormula({ focus, plan }) {
-  return focus.s === 0 && focus.block !== null && !plan.narrow;
-}
-
 export function fillCard(view) {
   const { plan, header } = view;
   const part = view.hover ?? partNow(view);
@@ -35,7 +30,7 @@ export function fillCard(view) {
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
     factsOf(view, part),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
-    ...(hasFormula(view) ? [] : [formulaOf(view, text)]),
+    ...(plan.low ? [] : [formulaOf(view, text)]),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
 }

@@ -43,7 +43,6 @@ export function drawPicture(view) {
     for (const band of stack.bands) {
       drawBand(at, stack, band);
       band.mark?.classList.toggle("ahead", isAhead(view, stack, band));
-      if (band.unfolded) view.panel.classList.toggle("ahead", isAhead(view, stack, band));
     }
   }
   if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);

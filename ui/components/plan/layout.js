@@ -41,7 +41,8 @@ export function layOut(view, width, height, unit) {
   const { focus } = view;
   const gap = narrow ? 0 : 44;
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
-  const plan = { width, narrow, unit, stacks: [] };
+  // Above an unfolded encoder is little room: its panel takes the formula.
+  const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
   const long = narrow ? Math.max(560, height) : height;
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
@@ -66,6 +67,7 @@ export function layOut(view, width, height, unit) {
     // The encoder's output leaves its last layer.
     stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;
   }
+  plan.panel = plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
   const free = plan.height - plan.stacks[0].length - LANES;
   plan.card = narrow ? { x: 0, y: 0, w: width, h: CARD * unit } : { x: 0, y: 0, w: plan.stacks[0].w, h: free };
   return plan;
@@ -138,12 +140,12 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const panel = bands.find(({ unfolded }) => unfolded);
   if (panel) panel.length = view.need;
   const spare = narrow ? 0 : height - total();
-  const text = s ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
+  const text = s || narrow ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
   const over = spare - (inside ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
-  else if (over < 0 && !narrow) {
+  else if (over < 0) {
     for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 : 17) * unit), band.length + over / folded.length);
   }
   let t = 0;

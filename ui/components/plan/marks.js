@@ -38,39 +38,30 @@ export function placeTokens(view) {
     const field = s ? "row" : "source";
     const choose = (i) => view.choose({ [field]: first + i });
     const steep = stack.cw < 20 * plan.unit; // or lines of text touch
+    const slant = `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""}`;
     const high = plan.narrow ? band.top + band.h - 30 * plan.unit : band.top + 13;
     const buttons = Array.from({ length: count }, (_, i) => {
       const token = first + i;
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""}${later}`, short(text, (steep ? 66 : 80) * plan.unit), {
+      const button = make("button", `${slant}${later}`, short(text, (steep ? 66 : 80) * plan.unit), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
-      setBox(button, stack.at(token), high);
       view.marks.set(id, button);
-      return button;
+      return setBox(button, stack.at(token), high);
     });
     press(buttons, (i) => first + i === state[field]);
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
-    const note = (text, x, y, w) => {
-      const made = make("p", "part next", text);
-      setBox(made, x, y, w);
-      return made;
-    };
-    const more = stack.stubs.map(({ token, more: number }) => {
-      const chip = make("button", `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""} stub`, `+${number} …`, {
-        "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
-      });
-      setBox(chip, stack.near(token), high);
-      return chip;
-    });
+    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, `+${number} …`, {
+      "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
+    }), stack.near(token), high));
     const next = plain(header.predicted[state.row]);
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * count + 10;
-    if (s) more.push(note(where, x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    else if (!plan.narrow) more.push(note([make("span", "k", "● keys"), " ", make("span", "v", "● values")], 6, stack.output - 24));
+    if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
+    else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -83,10 +74,9 @@ export function placeBands(view) {
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
-        band.mark = make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []);
-        return placed(band.mark, stack, band);
+        return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
-      const mark = band.mark = make("button", `band ${band.kind}`, label(view, stack, band), {
+      const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
         "aria-label": said(view, band), tabindex: -1,
         onclick: () => act(view, band),
@@ -103,16 +93,15 @@ export function placeBands(view) {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
-      setBox(note, ...box);
-      return [note];
+      return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
   });
   view.bands.replaceChildren(...groups);
   function placed(mark, stack, band) {
     mark.style.paddingLeft = `${stack.label}px`;
-    setBox(mark, band.x, band.top, band.w, band.h);
-    return mark;
+    band.mark = band.unfolded ? view.panel : mark;
+    return setBox(mark, band.x, band.top, band.w, band.h);
   }
   function said(at, band) {
     const added = addedAt(at, band);
@@ -128,8 +117,10 @@ export function placeBands(view) {
   function label(at, stack, band) {
     if (band.unfolded) return [];
     const added = addedAt(at, band);
-    const line = (name, ...texts) => make("span", name, texts.find((text) => widthOf(text) <= stack.room) ?? texts.at(-1));
-    const roomFor = (name, text) => (widthOf(text) <= stack.room ? line(name, text) : null);
+    const line = (name, ...texts) => {
+      const text = texts.find((version) => widthOf(version) <= stack.room) ?? texts.at(-1);
+      return text && make("span", name, text);
+    };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
@@ -137,34 +128,32 @@ export function placeBands(view) {
       const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `adds ${share}`] : [`adds ${share}`];
       const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? `+${share}`;
       lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
-      if (stack.s) lines.push(...guessesOf(at, band.layer, line, roomFor));
+      if (stack.s) lines.push(...guessesOf(at, band.layer, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
-      if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, roomFor));
+      if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
     else lines.push(line("name", "Embedding + position", "Embedding"));
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
-  function guessesOf(at, layer, line, roomFor) {
+  function guessesOf(at, layer, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
     const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, ...(rank > 1 ? [roomFor("size guess", `the chosen ${plain(at.header.predicted[state.row])} ${own}`)] : [])];
+    return [first, rank > 1 && line("size guess", `the chosen ${plain(at.header.predicted[state.row])} ${own}`, "")];
   }
   // The token with the largest weight, mean over heads.
-  function looksAt(at, s, band, roomFor) {
+  function looksAt(at, s, band, line) {
     const kind = at.kinds[`${at.header.stacks[s].name}.${band.block}`];
     const weights = data.weights(kind, band.layer, null, tokenOf(at, s));
     if (!weights) return null;
     const key = weights.indexOf(Math.max(...weights));
     const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
-    const made = roomFor("size looks", `largest: ${text}`) ?? roomFor("size looks", `top: ${text}`);
-    if (made) made.title = "The largest weight, mean over heads";
-    return made;
+    return line("size looks", `largest: ${text}`, `top: ${text}`, "");
   }
 }
 

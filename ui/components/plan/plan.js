@@ -10,8 +10,6 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stepTo, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
-const SMALLEST = 0.93; // type, of 14 px
-
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
@@ -62,20 +60,19 @@ function component({ root, header, body }, host) {
     const width = view.stage.clientWidth;
     const back = keepFocus(view);
     const { size } = view.look;
-    const roomNow = () => window.innerHeight - pageTop(view.stage) - 14;
+    const room = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
       view.look.size = size * scale;
-      for (const part of [view.player, view.stage]) part.style.fontSize = `${scale}em`;
-      const room = roomNow();
-      const lay = () => (view.plan = layOut(view, width, Math.max(430, room), unit * scale));
+      for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
+      const lay = () => (view.plan = layOut(view, width, Math.max(430, room()), unit * scale));
       lay();
       fillPanel(view);
-      return room / lay().height;
+      return room() / lay().height;
     };
     // Type grows with the window; it gives way, so that tokens are in the window.
-    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, roomNow() / 574 / unit));
+    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, room() / 574 / unit));
     const share = fit(scale);
-    if (!view.plan.narrow && share < 1) fit(Math.max(SMALLEST / unit, scale * share));
+    if (!view.plan.narrow && share < 1) fit(Math.max(0.93 / unit, scale * share));
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     view.marks.clear();
@@ -84,8 +81,8 @@ function component({ root, header, body }, host) {
     placeBands(view);
     placeCandidates(view);
     fillCard(view);
-    const open = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
-    if (open) setBox(view.panel, open.x, open.top, open.w, open.h);
+    const { panel } = view.plan;
+    if (panel) setBox(view.panel, panel.x, panel.top, panel.w, panel.h);
     drawPicture(view);
     back();
   };
@@ -137,8 +134,7 @@ function build(view) {
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });
   view.said = make("p", "unseen", { role: "status" });
   view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
-  view.player = buildPlayer(view);
-  root.replaceChildren(view.player, view.stage, view.said);
+  root.replaceChildren(buildPlayer(view), view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
 }
 

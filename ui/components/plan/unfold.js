@@ -1,7 +1,7 @@
 // What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
 import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
-import { formulaOf, hasFormula } from "./card.js";
+import { formulaOf } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
 
@@ -9,7 +9,7 @@ const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, soft
 
 // Fills the panel and measures the height that it needs.
 export function fillPanel(view) {
-  const band = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
+  const band = view.plan.panel;
   view.panel.hidden = !band;
   if (!band) {
     view.panel.replaceChildren();
@@ -36,7 +36,7 @@ export function fillPanel(view) {
   const body = make("div", "body");
   view.panel.replaceChildren(
     make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
-    ...(hasFormula(view) ? [formulaOf(view, textOf(view, focus))] : []), body,
+    ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   const high = Math.ceil(view.panel.getBoundingClientRect().height) + 1;
@@ -71,6 +71,12 @@ export function vectorRow(view, { name, part, values, width, height = 10 }) {
   const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
     make("span", "size", `length ${norm(values).toFixed(2)}`));
+}
+
+// A table of rows, below the names of its columns.
+export function listOf(names, rows, more = {}) {
+  const head = names.map((name) => make("th", "", name, { scope: "col" }));
+  return make("table", "list", make("thead", "", make("tr", "", head)), make("tbody", "", rows), more);
 }
 
 // Words in a cell: as many as it has room for, none in part.
