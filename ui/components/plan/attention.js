@@ -118,13 +118,12 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const lines = [];
-  const across = column * m;
-  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
+  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(room * 0.6, 5 * values.length), 10, part);
   if (q) {
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 17, name);
+      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, room, 17, name);
     };
     lines.push(
       wide(`q  ${q.length}`, "q", vector(q, "q")),
@@ -132,18 +131,16 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
-    if (seen.some((j) => masked[j])) {
-      lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
-    }
+    if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
     lines.push(wide("V", "v", matrix("v")));
     lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
-  const part = m < keys.length ? [make("span", "", `${m} of ${keys.length} keys`, { title: `The ${m} keys with the largest weights` })] : [];
+  const part = m < keys.length ? `${m} of ${keys.length} keys` : "";
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", make("tr", "", make("td", "quiet", part), names)), make("tbody", "", lines));
+    make("thead", "", make("tr", "", make("td", "quiet", part, { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));

@@ -49,12 +49,11 @@ export function drawPicture(view) {
   view.canvas.dataset.frames = ++view.frames;
 }
 
-function drawColumns({ view, pen, look }, stack) {
+function drawColumns({ view, plan, pen, look }, stack) {
   const { s, bands } = stack;
   const [first, last] = [bands[0], bands.filter(({ kind }) => kind !== "candidates").at(-1)];
   const chosen = s ? view.state.row : view.state.source;
   const hidden = bands.find(({ unfolded }) => unfolded);
-  const { unit } = view.plan;
   pen.setLineDash([2, 3]);
   for (const { token } of stack.stubs) line(pen, stack.near(token), first.out, last.out, look.ink, 0.4, 1);
   pen.setLineDash([]);
@@ -64,8 +63,8 @@ function drawColumns({ view, pen, look }, stack) {
     const way = reachOf(view, s, token);
     const end = first.out + (last.out - first.out) * way;
     line(pen, x, first.out, last.out, look.ink, 0.07, 1);
-    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.6) * unit : 1);
-    if (way > 0 && way < 1) drawDisc(pen, x, end, (own || !s ? 4 : 3) * unit, look.residual, own ? 1 : 0.45);
+    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.6) * plan.unit : 1);
+    if (way > 0 && way < 1) drawDisc(pen, x, end, (own || !s ? 4 : 3) * plan.unit, look.residual, own ? 1 : 0.45);
   }
   if (hidden) pen.clearRect(hidden.x, hidden.top, hidden.w, hidden.h);
 }

@@ -100,8 +100,9 @@ export function placeBands(view) {
   view.bands.replaceChildren(...groups);
   function placed(mark, stack, band) {
     mark.style.paddingLeft = `${stack.label}px`;
-    band.mark = band.unfolded ? view.panel : mark;
-    return setBox(mark, band.x, band.top, band.w, band.h);
+    const box = [band.x, band.top, band.w, band.h];
+    band.mark = band.unfolded ? setBox(view.panel, ...box) : mark;
+    return setBox(mark, ...box);
   }
   function said(at, band) {
     const added = addedAt(at, band);

@@ -1,6 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
-import { extend, isOffline, make, modified, pageTop, setBox, shown, syncChoice, watch }
+import { extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { Data, KINDS } from "./data.js";
@@ -56,21 +56,20 @@ function component({ root, header, body }, host) {
   build(view);
   const draw = () => {
     view.look = coloursOf(view);
-    const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
-    const width = view.stage.clientWidth;
-    const back = keepFocus(view);
     const { size } = view.look;
+    const unit = Math.max(0.9, size / 14);
+    const back = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
-      const lay = () => (view.plan = layOut(view, width, Math.max(430, room()), unit * scale));
+      const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * scale));
       lay();
       fillPanel(view);
       return room() / lay().height;
     };
     // Type grows with the window; it gives way, so that tokens are in the window.
-    const scale = Math.max(1, Math.min(1.4, width / 900 / unit, room() / 574 / unit));
+    const scale = Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
     const share = fit(scale);
     if (!view.plan.narrow && share < 1) fit(Math.max(0.93 / unit, scale * share));
     view.stage.style.height = `${view.plan.height}px`;
@@ -81,8 +80,6 @@ function component({ root, header, body }, host) {
     placeBands(view);
     placeCandidates(view);
     fillCard(view);
-    const { panel } = view.plan;
-    if (panel) setBox(view.panel, panel.x, panel.top, panel.w, panel.h);
     drawPicture(view);
     back();
   };
