@@ -89,7 +89,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const seen = strongest(weights, Math.floor(room / NUMBERS / unit));
   const m = seen.length;
   const column = room / m;
-  const digits = column < 30 * unit ? 1 : 2;
+  const digits = column < 29 * unit ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
