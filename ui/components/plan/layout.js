@@ -143,7 +143,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const text = s || narrow ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
-  const over = spare - (inside ? text : -16 * unit); // less is left to smaller type
+  const over = spare - (inside || !s ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
   else if (over < 0) {
     for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 : 17) * unit), band.length + over / folded.length);

@@ -69,9 +69,10 @@ function component({ root, header, body }, host) {
       return room() / lay().height;
     };
     // Type grows with the window; it gives way, so that tokens are in the window.
-    const scale = Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    const share = fit(scale);
-    if (!view.plan.narrow && share < 1) fit(Math.max(0.93 / unit, scale * share));
+    let scale = Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
+    for (let share = fit(scale); share < 0.99 && scale > 0.93 / unit && !view.plan.narrow; share = fit(scale)) {
+      scale = Math.max(0.93 / unit, scale * share);
+    }
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     view.marks.clear();
