@@ -138,9 +138,8 @@ function stages({ view, kind, layer, query, keys }, head, width) {
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
-  const part = m < keys.length ? `${m} of ${keys.length} keys` : "";
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", make("tr", "", make("td", "quiet", part, { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
+    make("thead", "", make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));

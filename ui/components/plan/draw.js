@@ -20,8 +20,7 @@ function reachOf(view, s, token) {
 
 // True while a film's stream has not come to a band, or to a layer's end: its numbers wait.
 function isAhead(view, stack, band) {
-  if (!view.film) return false;
-  const way = passing({ view }, stack, band, view.state.row);
+  const way = view.film ? passing({ view }, stack, band, view.state.row) : 1;
   return ["layer", "heading"].includes(band.kind) ? way < 1 : way <= 0;
 }
 
