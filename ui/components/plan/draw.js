@@ -20,8 +20,9 @@ function reachOf(view, s, token) {
 
 // True while a film's stream has not come to a band, or to a layer's end: its numbers wait.
 function isAhead(view, stack, band) {
-  const way = view.film ? passing({ view }, stack, band, view.state.row) : 1;
-  return ["layer", "heading"].includes(band.kind) ? way < 1 : way <= 0;
+  const whole = ["layer", "heading"].includes(band.kind);
+  const end = whole ? stack.bands.findLast(({ layer }) => layer === band.layer) : band;
+  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 : 1e-9);
 }
 
 // The part in focus, or while a film runs the layer that the stream is in.
@@ -75,7 +76,7 @@ function drawBand(at, stack, band) {
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
   if (band.unfolded) {
-    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], 1);
+    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], passing(at, stack, band, token));
     return;
   }
   const masked = maskedBox(view, stack, band);
