@@ -3,8 +3,6 @@ import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
 
-const NUMBERS = 26; // px of a column, for its number
-
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
   const kind = view.kinds[`${header.stacks[focus.s].name}.${focus.block}`];
@@ -86,10 +84,11 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { unit } = view.plan;
   const label = 78 * unit;
   const room = width - label - 12;
-  const seen = strongest(weights, Math.floor(room / NUMBERS / unit));
+  const em = Math.max(12, 11 * unit);
+  const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
   const column = room / m;
-  const digits = column < 29 * unit ? 1 : 2;
+  const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];

@@ -131,7 +131,7 @@ export function placeBands(view) {
       lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));
     } else if (band.kind === "block") {
-      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block]));
+      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
       if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));

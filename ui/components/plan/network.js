@@ -15,7 +15,7 @@ export function drawNetwork(view, body, width) {
   const most = Math.max(...fired) || 1;
   const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
     const bar = make("i", "bar");
-    bar.style.width = `${Math.max(0, (110 * fired[n]) / most)}px`;
+    bar.style.width = `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px`;
     const words = s ? data.words(layer, token, data.part("neuron", n)) : [];
     return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
       ...(words.length ? [wordsIn(words)] : []));

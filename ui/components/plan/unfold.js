@@ -33,12 +33,13 @@ export function fillPanel(view) {
     ...(view.alive && page ? [make("button", "tool", "Open as a page", { onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
-  const body = make("div", "body");
+  const body = make("div", "body scrolls"); // sideways, in large type on a phone
   view.panel.replaceChildren(
     make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
     ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   const high = Math.ceil(view.panel.getBoundingClientRect().height) + 1;
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
