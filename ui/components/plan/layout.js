@@ -86,7 +86,7 @@ export function loopOf({ plan, state }, x) {
 // `at` is null, and `near` is the stub at that side: {token, more} for the next token there and their number.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const [least, most] = [(s || narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
+  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;

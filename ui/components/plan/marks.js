@@ -59,7 +59,7 @@ export function placeTokens(view) {
     }), stack.near(token), high));
     const next = plain(header.predicted[state.row]);
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
-    const x = plan.narrow ? 6 : stack.left + stack.cw * count + 10;
+    const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
     else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
