@@ -55,10 +55,10 @@ CHROME = _Themes({
 })  # fmt: skip
 
 #: Colours of queries, keys, values and the residual stream: as text on the page at least 4.5:1, and
-#: apart for any colour vision.
+#: apart for any colour vision, from each other and from the accent.
 ROLES: dict[Theme, dict[str, str]] = {
-    "light": {"q": "#0a4ea3", "k": "#a81e2d", "v": "#128166", "residual": "#950bda"},
-    "dark": {"q": "#4d9bff", "k": "#f2553a", "v": "#46e0a0", "residual": "#dcbcf2"},
+    "light": {"q": "#0277bc", "k": "#bb1601", "v": "#035a35", "residual": "#be0378"},
+    "dark": {"q": "#4d9bff", "k": "#f04a4a", "v": "#46e0a0", "residual": "#f6c1e4"},
 }
 
 #: Colours by theme and name, as joined hex: 256 of each scale, and the list of categories.

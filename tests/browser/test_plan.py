@@ -30,6 +30,8 @@ ROW = """(name) => [...document.querySelector(".view").shadowRoot
     .map((cell) => Number(cell.textContent.replace("\\u2212", "-")))"""
 VIEW = "document.querySelector('.view').shadowRoot.querySelector('.plan').plan"
 
+CUT = "(at) => at.scrollHeight - at.clientHeight + at.scrollWidth - at.clientWidth"
+
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
@@ -43,6 +45,7 @@ def opened(
     page: Page, path: Path, translator: Translator, trace: Trace, focus: str, **edited: Any
 ) -> Whole:
     """Open the picture without a server."""
+    page.set_viewport_size({"width": edited.pop("width", 1280), "height": 900})
     whole = record_whole(translator.model, translator.tokenizer.target, trace)
     made = plan_component(
         whole, trace, translator.config, PlanChoice(1, 2, focus), Edited(**edited)
@@ -130,8 +133,8 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     page.keyboard.press("Enter")
     panel = page.locator(".unfolded")
     expect(panel.locator(".list tbody tr")).to_have_count(3)
-    weights = trace.cross[1, 1, 2]
-    expect(panel.locator(".list tbody tr").nth(1)).to_contain_text(f"{weights.max():.2f}")
+    largest = f"{trace.cross[1, 1, 2].max():.2f}"
+    expect(panel.locator(".list tbody tr").nth(1)).to_contain_text(largest)
     panel.get_by_role("button", name="Follow the token through head 2.2").click()
     expect(panel.locator(".stages .key")).to_have_count(len(trace.src_tokens))
     # A symbol of the formula lights its rows, and a row its symbol.
@@ -149,10 +152,6 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     expect(panel.locator(".list tbody tr")).to_have_count(3)
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
-    for focus in ("decoder.3.ffn", "encoder.1.ffn", "decoder.1.cross_norm", "encoder.embedding",
-                  "softmax"):  # fmt: skip
-        page.evaluate(f"(focus) => {VIEW}.choose({{ focus }})", focus)
-        expect(panel.locator(".body > *").first).to_be_visible()
 
 
 def test_the_film_writes_the_translation_word_by_word(
@@ -164,8 +163,9 @@ def test_the_film_writes_the_translation_word_by_word(
     page.locator(".play").click()
     expect(page.locator(".play")).to_have_text("Pause")
     expect(page.locator(".word.coming").first).to_be_attached()
+    expect(page.locator(".band.ahead").first).to_be_attached()  # numbers wait for the stream
     expect(page.locator(".play")).to_have_text("Play")
-    expect(page.locator(".word.coming")).to_have_count(0)
+    expect(page.locator(".word.coming, .ahead")).to_have_count(0)
     n = len(trace.tgt_tokens)
     expect(page.locator(".count")).to_have_text(f"step {n} of {n}")
     # Without motion, a press is a step.
@@ -190,19 +190,22 @@ def test_words_that_an_edit_changed_are_marked(
     expect(page.get_by_role("button", name="Join")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [390, 720, 1280])
-def test_every_layer_says_what_it_adds(
+@pytest.mark.parametrize("width", [390, 720, 1024, 1280, 1920])
+def test_every_layer_says_what_it_adds_and_every_panel_is_whole(
     page: Page, tmp_path: Path, tiny_translator: Translator, width: int
 ) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
     trace = tiny_translator.trace(SENTENCE)
-    whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
+    whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2", width=width)
     for stack, token in ((whole.stream.encoder, 1), (whole.stream.decoder, 2)):
         shares = stack.layer_shares[:, token]
         name = re.compile(f"Layer {shares.argmax() + 1}.*{shares.max():.0%}")
         expect(page.locator(".most").filter(has_text=f"{shares.max():.0%}").first).to_be_visible()
         expect(page.locator(".band").filter(has_text=name).first).to_be_visible()
-    page.set_viewport_size({"width": 1280, "height": 900})
+    for focus in ("decoder.3.ffn", "encoder.1.ffn", "decoder.1.cross_norm", "encoder.embedding",
+                  "softmax", "encoder.2.self", "decoder.3.cross", "decoder.3.cross.2"):  # fmt: skip
+        page.evaluate(f"(focus) => {VIEW}.choose({{ focus }})", focus)
+        expect(page.locator(".body > *").first).to_be_visible()
+        assert page.locator(".body").evaluate(CUT) == 0, focus
 
 
 def test_a_long_text_has_the_chosen_tokens_only(

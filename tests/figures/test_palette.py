@@ -129,10 +129,11 @@ def test_sixteen_categories_stay_apart(theme: Theme) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_q_k_v_and_the_stream_stay_apart_for_any_eyes(theme: Theme) -> None:
+def test_q_k_v_the_stream_and_the_accent_stay_apart_for_any_eyes(theme: Theme) -> None:
     colours = [*palette.ROLES[theme].values()]
     assert [*palette.ROLES[theme]] == ["q", "k", "v", "residual"]
     assert min(palette.contrast(colour, CHROME[theme].surface) for colour in colours) >= 4.5
+    colours.append(CHROME[theme].accent)
     for view in (to_rgb(colours), *(seen_by(eyes, to_rgb(colours)) for eyes in COLOUR_BLIND)):
         pairs = itertools.combinations(srgb_to_lab(view), 2)
         assert min(np.linalg.norm(one - other) for one, other in pairs) > 18

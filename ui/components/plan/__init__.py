@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.palette import ROLES, THEMES, categorical
+from figures.palette import ROLES
 from transformer.config import ModelConfig
 from transformer.measures.compare import not_shared
 from transformer.trace.records import StackName, Trace, Whole
@@ -201,8 +201,6 @@ def plan_component(
         "signed": signed_colours(),
         "colours": attention_colours(),
         "roles": ROLES,
-        "hues": {theme: categorical(max(trace.encoder_self.shape[1], trace.cross.shape[1]), theme)
-                 for theme in THEMES},
     }  # fmt: skip
     return Component(
         "plan", header, b"".join(body), choice=asdict(chosen),

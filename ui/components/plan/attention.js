@@ -1,10 +1,7 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
-import { cellsOf, chosenToken } from "./unfold.js";
-
-const NUMBERS = 26; // px of a column that shows its number
-const NARROWEST = 16; // px of a column
+import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
   const { focus, header } = view;
@@ -20,8 +17,10 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the room of the maps.
-  const side = Math.max(46, Math.min(58, (width - 10 * count) / count));
+  // A head's path needs the room of the maps, and a narrow one that of other heads' switches.
+  const bare = focus.head !== null && count * 58 > width;
+  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of one length
+  const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
@@ -38,22 +37,23 @@ function headRow({ view, kind, layer, query }, width) {
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "hue", `${layer + 1}.${h + 1}`), {
+    const button = make("button", `map${bare && h !== focus.head ? " bare" : ""}`, ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
     });
-    button.style.setProperty("--hue", look.hues[h]);
     const flip = make("button", "switch", out ? "off" : "on", {
       role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
     });
-    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
+    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible && (!bare || h === focus.head) ? [flip] : []));
   });
   const buttons = items.map((item) => item.firstChild);
   press(buttons, (h) => h === focus.head);
   rove(buttons)(focus.head ?? 0);
-  return make("div", "heads", { role: "group", "aria-label": "Heads" }, items);
+  const row = make("div", "heads", { role: "group", "aria-label": "Heads" }, items);
+  row.style.gridTemplateColumns = `repeat(${across}, max-content)`;
+  return row;
 }
 
 // For every head: the key with the largest weight, what it adds, and the words that it pushes.
@@ -68,28 +68,27 @@ function headTable({ view, kind, layer, query, keys }) {
     const bar = make("i", "bar");
     bar.style.width = `${(36 * length) / most}px`;
     const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    name.style.setProperty("--hue", view.look.hues[h]);
     return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name,
       make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
-      ...(words.length ? [make("td", "quiet", words.slice(0, 3).map(([word]) => plain(word)).join(" "))] : []));
+      ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
   });
-  const pushes = rows[0].children.length > 3 ? [make("th", "", "pushes", { scope: "col" })] : [];
-  return make("table", "list", make("thead", "", make("tr", "", make("th", "", "head", { scope: "col" }),
-    make("th", "", `${tokenText(view, view.focus.s)} looks most at`, { scope: "col" }),
-    make("th", "", "adds", { scope: "col" }), pushes)), make("tbody", "", rows));
+  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds", "pushes"];
+  return listOf(names.slice(0, rows[0].children.length), rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
 function stages({ view, kind, layer, query, keys }, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
-  const label = 78;
-  const seen = strongest(weights, Math.floor((width - label) / NARROWEST), Math.floor((width - label) / NUMBERS));
+  const { unit } = view.plan;
+  const label = 78 * unit;
+  const room = width - label - 12;
+  const em = Math.max(12, 11 * unit);
+  const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
-  const column = (width - label - 4) / m;
-  const roomy = column >= NUMBERS;
-  const digits = column < 34 ? 1 : 2;
+  const column = room / m;
+  const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const names = seen.map((j) => {
     const key = keys[j];
@@ -103,57 +102,53 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   });
   const row = (name, part, cells) => make("tr", part, { "data-part": part },
     make("th", `label ${part}`, name, { scope: "row" }), cells);
-  const number = (value, j, { bar = 0, colour = "" } = {}) => {
-    const cell = make("td", masked?.[j] ? "masked" : "", make("span", roomy ? "" : "unseen", value), { title: `${plain(keys[j])}: ${value}` });
-    if (bar) cell.style.setProperty("--bar", `${Math.round(100 * bar)}%`);
-    if (colour) cell.style.setProperty("--tint", colour);
-    return cell;
+  const number = (value, j, bar = []) =>
+    make("td", masked?.[j] ? "masked" : "", bar, value, { title: `${plain(keys[j])}: ${value}` });
+  // A bar above a number: up from the line of zero, or down.
+  const tower = (values, j, colour = "var(--quiet)") => {
+    const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+    const bar = make("i", "tower");
+    const at = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
+    for (const [name, value] of Object.entries(at)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
+    bar.style.setProperty("--tint", colour);
+    return bar;
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
+  const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
+    tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const lines = [];
-  const across = column * m;
-  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(across * 0.6, 5 * values.length), 10, part);
+  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(room * 0.6, 5 * values.length), 10, part);
   if (q) {
-    const most = Math.max(...dots.map(Math.abs)) || 1;
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, across, 17, name);
+      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, room, 17, name);
     };
     lines.push(
       wide(`q  ${q.length}`, "q", vector(q, "q")),
       wide("K", "k", matrix("k")),
-      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, { bar: Math.abs(dots[j]) / most }))),
+      row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
-    if (masked.some(Boolean)) {
-      lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
-    }
-    lines.push(row("softmax", "weights", weightCells()));
+    if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
+    lines.push(row("softmax", "weights", weighted));
     lines.push(wide("V", "v", matrix("v")));
     lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
       : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
-  } else lines.push(row("weight", "weights", weightCells()));
-  function weightCells() {
-    return seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j, {
-      bar: weights[j], colour: colourOf(header.colours[look.theme], weightLevel(weights[j])),
-    }));
-  }
+  } else lines.push(row("weight", "weights", weighted));
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
-  const table = make("table", `stages${roomy ? "" : " tight"}`, make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", make("tr", "", make("td"), names)), make("tbody", "", lines));
+  const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
+    make("thead", "", make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const part = m < keys.length ? [make("p", "quiet", `The ${m} keys with the largest weights, of ${keys.length}.`)] : [];
   view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
-  return make("div", "through", part, table);
+  return make("div", "through", table);
 }
 
-// All keys, or the `few` with the largest weights, in their order, if there are more than `most`.
-function strongest(weights, most, few) {
+// At most `count` keys, those with the largest weights, in their order.
+function strongest(weights, count) {
   const all = [...weights].map((_, j) => j);
-  if (all.length <= most) return all;
-  return all.sort((a, b) => weights[b] - weights[a]).slice(0, few).sort((a, b) => a - b);
+  return all.sort((a, b) => weights[b] - weights[a]).slice(0, count).sort((a, b) => a - b);
 }
 
 // What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it pushes.
@@ -162,8 +157,8 @@ function addsOf(view, { kind, layer, head, query, output }) {
   const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   const before = output ? `length ${norm(output).toFixed(2)} → ` : "length ";
-  return make("span", "", before, make("b", "", length.toFixed(2)), words.length ? "; pushes " : "",
-    words.map(([word, logit], n) => [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]));
+  return make("div", "words", make("span", "", before, make("b", "", length.toFixed(2))), words.map(([word, logit], n) =>
+    make("span", "", n ? "" : "pushes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
 }
 
 // The chosen key's edge, which can be cut.

@@ -1,5 +1,6 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, make, percent, plain, setBox } from "../shared/index.js";
+import { partNow } from "./draw.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
@@ -18,7 +19,7 @@ export function formulaOf(view, { formula }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const part = view.hover ?? view.focus;
+  const part = view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
@@ -29,7 +30,7 @@ export function fillCard(view) {
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
     factsOf(view, part),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
-    formulaOf(view, text),
+    ...(plan.low ? [] : [formulaOf(view, text)]),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
 }

@@ -2,12 +2,12 @@
 import { drawDisc, hatch, rolesOf, sharp, themed } from "../shared/index.js";
 
 const LEAST = 0.015; // weight of a line
-const FOOT = 1.9; // radius of a mark of a key or value, at 14 px of type
+const FOOT = 3; // radius of a mark of a key or value, at 14 px of type
 
-// Colours of the theme: {ink, accent, paper, q, k, v, residual, hues}.
+// Colours of the theme: {ink, accent, paper, q, k, v, residual}.
 export function coloursOf(view) {
   const look = themed(view.root);
-  return { ...look, ...rolesOf(view.root, view.header, look.theme), hues: view.header.hues[look.theme] };
+  return { ...look, ...rolesOf(view.root, view.header, look.theme) };
 }
 
 // How far up its stack a token has come, as a share of the way.
@@ -18,6 +18,21 @@ function reachOf(view, s, token) {
   return token === view.state.row ? up[1] : 0;
 }
 
+// True while a film's stream has not come to a band, or to a layer's end: its numbers wait.
+function isAhead(view, stack, band) {
+  const whole = ["layer", "heading"].includes(band.kind);
+  const end = whole ? stack.bands.findLast(({ layer }) => layer === band.layer) : band;
+  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 : 1e-9);
+}
+
+// The part in focus, or while a film runs the layer that the stream is in.
+export function partNow(view) {
+  if (!view.film || view.focus.block) return view.focus;
+  const stack = view.plan.stacks[view.film.row < 0 ? 0 : 1];
+  const come = stack.bands.filter((band) => band.layer !== undefined && passing({ view }, stack, band, view.state.row) > 0);
+  return { s: stack.s, layer: come.at(-1)?.layer ?? 0, block: null, head: null };
+}
+
 export function drawPicture(view) {
   const { plan } = view;
   const pen = sharp(view.canvas, plan.width, plan.height);
@@ -25,25 +40,31 @@ export function drawPicture(view) {
   pen.lineCap = "round";
   for (const stack of plan.stacks) {
     drawColumns(at, stack);
-    for (const band of stack.bands) drawBand(at, stack, band);
+    for (const band of stack.bands) {
+      drawBand(at, stack, band);
+      band.mark?.classList.toggle("ahead", isAhead(view, stack, band));
+    }
   }
   if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);
   view.canvas.dataset.frames = ++view.frames;
 }
 
-function drawColumns({ view, pen, look }, stack) {
+function drawColumns({ view, plan, pen, look }, stack) {
   const { s, bands } = stack;
   const [first, last] = [bands[0], bands.filter(({ kind }) => kind !== "candidates").at(-1)];
   const chosen = s ? view.state.row : view.state.source;
   const hidden = bands.find(({ unfolded }) => unfolded);
+  pen.setLineDash([2, 3]);
+  for (const { token } of stack.stubs) line(pen, stack.near(token), first.out, last.out, look.ink, 0.4, 1);
+  pen.setLineDash([]);
   for (let token = stack.first; token < stack.first + stack.count; token++) {
     const own = token === chosen;
     const x = stack.at(token);
     const way = reachOf(view, s, token);
     const end = first.out + (last.out - first.out) * way;
     line(pen, x, first.out, last.out, look.ink, 0.07, 1);
-    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.2) : 1);
-    if (way > 0 && way < 1) drawDisc(pen, x, end, own || !s ? 4 : 3, look.residual, own ? 1 : 0.45);
+    if (way) line(pen, x, first.out, end, own ? look.residual : look.ink, own ? 1 : 0.26, own ? (view.lit === "before" ? 5 : 2.6) * plan.unit : 1);
+    if (way > 0 && way < 1) drawDisc(pen, x, end, (own || !s ? 4 : 3) * plan.unit, look.residual, own ? 1 : 0.45);
   }
   if (hidden) pen.clearRect(hidden.x, hidden.top, hidden.w, hidden.h);
 }
@@ -55,7 +76,7 @@ function drawBand(at, stack, band) {
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
   if (band.unfolded) {
-    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], 1);
+    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], passing(at, stack, band, token));
     return;
   }
   const masked = maskedBox(view, stack, band);
@@ -99,10 +120,10 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const lit = here && view.lit === "weights" ? 0.3 : 0;
   const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
-  pen.strokeStyle = head === null ? look.accent : look.hues[head];
+  pen.strokeStyle = look.accent;
   weights.forEach((weight, j) => {
-    const start = keys.at(j);
-    if (weight < LEAST || start === null) return;
+    const start = keys.near(j);
+    if (weight < LEAST) return;
     pen.globalAlpha = shade;
     pen.lineWidth = Math.max(0.5, thick * weight);
     pen.beginPath();
@@ -116,16 +137,16 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   pen.globalAlpha = 1;
   if (!here) return;
   // At a line's foot a key and a value, at its head the query.
-  const radius = FOOT * plan.unit;
-  const size = (part) => (view.lit === part ? 2 : 1) * radius;
+  const radius = Math.min(FOOT * plan.unit, Math.max(1.5, (keys.cw - 7) / 4));
+  const size = (part) => (view.lit === part ? 1.6 : 1) * radius;
   weights.forEach((weight, j) => {
     if (!weight || keys.at(j) === null) return;
     const foot = kind === "cross" ? keys.output : from;
-    drawDisc(pen, keys.at(j) - radius, foot, size("k"), look.k, 1);
-    drawDisc(pen, keys.at(j) + radius, foot, size("v"), look.v, 1);
+    drawDisc(pen, keys.at(j) - radius - 1, foot, size("k"), look.k, 1);
+    drawDisc(pen, keys.at(j) + radius + 1, foot, size("v"), look.v, 1);
   });
   if (band.unfolded) return;
-  drawDisc(pen, x, to, 2 * size("q"), look.q, 1);
+  drawDisc(pen, x, to, (view.lit === "q" ? 8 : 4) * plan.unit, look.q, 1);
   // Its name is beside it, on paper.
   const left = x + 50 * plan.unit > stack.left + stack.cw * stack.count;
   pen.font = `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`;

@@ -5,11 +5,8 @@ import { range } from "../shared/index.js";
 const NARROWEST = 12; // columns of tokens
 const GAP = 4;
 const TIGHT = 3; // beside what is unfolded
-// Heights of what is unfolded: the least, and the most by block.
-const PANEL = 250;
-const MOST = { self: 345, cross: 330, ffn: 270, softmax: 185, embedding: 140 };
-const NORM = 180;
 const CARD = 200; // on a phone
+const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
@@ -44,12 +41,13 @@ export function layOut(view, width, height, unit) {
   const { focus } = view;
   const gap = narrow ? 0 : 44;
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
-  const plan = { width, narrow, unit, stacks: [] };
+  // Above an unfolded encoder is little room: its panel takes the formula.
+  const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
   const long = narrow ? Math.max(560, height) : height;
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
     const w = (width - gap - LOOP) * share(s);
-    const made = bandsOf(view, s, s || narrow ? long : long - LANES, unit, narrow);
+    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, narrow);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;
     plan.stacks.push(stack);
@@ -69,6 +67,7 @@ export function layOut(view, width, height, unit) {
     // The encoder's output leaves its last layer.
     stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;
   }
+  plan.panel = plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
   const free = plan.height - plan.stacks[0].length - LANES;
   plan.card = narrow ? { x: 0, y: 0, w: width, h: CARD * unit } : { x: 0, y: 0, w: plan.stacks[0].w, h: free };
   return plan;
@@ -83,25 +82,29 @@ export function loopOf({ plan, state }, x) {
   return [[x, start + turn / 2], [x, start], [side, start], [side, floor + turn], [to, floor + turn], [to, floor]];
 }
 
-// The columns of a stack's tokens: {left, cw, first, count, at(token)}; at is null outside the window.
+// The columns of a stack's tokens: {left, cw, first, count, at(token), near(token), stubs}. Outside the window
+// `at` is null, and `near` is the stub at that side: {token, more} for the next token there and their number.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const [least, most] = [(s || narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
+  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;
-  const count = Math.min(n, Math.floor(room / NARROWEST));
+  const fit = Math.floor(room / NARROWEST);
+  const [count, beyond] = n > fit ? [fit - 2, 1] : [n, 0];
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
-  const cw = Math.min(44, room / count);
+  const cw = Math.min(44, room / (count + 2 * beyond));
   const right = s === 1 && !narrow; // labels stand at the outer side, as in figure 1
   const left = x + (right ? 8 : gutter) + (room - cw * count) / 2;
-  const at = (token) => (token < first || token >= first + count ? null : left + (token - first + 0.5) * cw);
-  return { left, cw, first, count, at, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
+  const near = (token) => left + (Math.max(-1, Math.min(count, token - first)) + 0.5) * cw;
+  const at = (token) => (token < first || token >= first + count ? null : near(token));
+  const stubs = [{ token: first - 1, more: first }, { token: first + count, more: n - first - count }].filter(({ more }) => more > 0);
+  return { left, cw, first, count, at, near, stubs, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
 }
 
 // The bands of a stack in the order of the flow, with their start t and length.
-function bandsOf(view, s, height, unit, narrow) {
+function bandsOf(view, s, w, height, unit, narrow) {
   const { header, focus } = view;
   const stack = header.stacks[s];
   const open = openLayer(view, s);
@@ -110,19 +113,19 @@ function bandsOf(view, s, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
-  const tall = narrow ? 1 : Math.max(1, height / (580 * unit)); // beside a window of 720 px
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
   put("tokens", 64 + STRIP);
   put("embedding", inside ? 16 : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
-  const plate = brief ? tall * Math.max(7, Math.min(focus.block ? 26 : 33, 104 / (stack.depth - 1 || 1))) : inside ? Math.max(4, Math.min(16, 80 / stack.depth)) : tall * Math.max(7, Math.min(42, 132 / (stack.depth - 1 || 1)));
+  const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [16, 64] : [42, 132];
+  const plate = Math.max(inside ? 4 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
     if (layer !== open) put("layer", plate, { layer });
     else {
       const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
-        put("block", inside ? 16 : tall * (block === "ffn" ? 30 : brief ? 44 : 52), { layer, block });
+        put("block", inside ? 16 : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
         put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
@@ -130,24 +133,20 @@ function bandsOf(view, s, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? 16 : 18, { block: "softmax" });
-    put("candidates", inside ? 52 : 70);
+    put("candidates", inside ? 64 : 70);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
-  const spare = height - total();
+  if (panel) panel.length = view.need;
+  const spare = narrow ? 0 : height - total();
+  const text = s || narrow ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
+  const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
   const folded = bands.filter(({ kind }) => kind === "layer");
-  if (panel) {
-    const most = (MOST[panel.block] ?? NORM) * unit;
-    panel.length = Math.min(most, Math.max(Math.min(most, PANEL * unit), panel.length + spare));
-    const left = Math.max(0, height - total());
-    for (const band of folded) band.length += left / folded.length;
-  }
-  else if (spare < -16 * unit && !narrow) { // less is left to smaller type
-    for (const band of folded) band.length = Math.max(Math.min(band.length, 17 * unit), band.length + spare / folded.length);
-  } else if (spare > 0 && s === 1 && !narrow) {
-    const grows = bands.filter(({ kind, block }) => kind === "block" && block !== "ffn");
-    for (const band of grows) band.length += Math.min(40 * unit * tall ** 2, spare / grows.length);
+  const over = spare - (inside || !s ? text : -16 * unit); // less is left to smaller type
+  if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
+  else if (over < 0) {
+    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 : 17) * unit), band.length + over / folded.length);
   }
   let t = 0;
   for (const band of bands) {

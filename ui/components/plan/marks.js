@@ -37,35 +37,31 @@ export function placeTokens(view) {
     const { s, bands: [band], first, count } = stack;
     const field = s ? "row" : "source";
     const choose = (i) => view.choose({ [field]: first + i });
-    const steep = stack.cw < 20; // or lines of text touch
+    const steep = stack.cw < 20 * plan.unit; // or lines of text touch
+    const slant = `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""}`;
+    const high = plan.narrow ? band.top + band.h - 30 * plan.unit : band.top + 13;
     const buttons = Array.from({ length: count }, (_, i) => {
       const token = first + i;
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `token${plan.narrow ? " down" : ""}${steep ? " steep" : ""}${later}`, short(text, (steep ? 55 : 66) * plan.unit), {
+      const button = make("button", `${slant}${later}`, short(text, (steep ? 66 : 80) * plan.unit), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
-      setBox(button, stack.at(token), plan.narrow ? band.top + band.h - 30 * plan.unit : band.top + 13);
       view.marks.set(id, button);
-      return button;
+      return setBox(button, stack.at(token), high);
     });
     press(buttons, (i) => first + i === state[field]);
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
-    const note = (text, x, y, w) => {
-      const made = make("p", s && !part ? "part next" : "part", text);
-      setBox(made, x, y, w);
-      return made;
-    };
-    const part = count < n ? `tokens ${first + 1}–${first + count} of ${n}` : "";
-    const more = [];
+    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, `+${number} …`, {
+      "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
+    }), stack.near(token), high));
     const next = plain(header.predicted[state.row]);
-    const where = state.row + 1 < n ? `${next} is the next input: shifted right` : `${next} ends the text`;
-    const x = plan.narrow ? 6 : stack.left + stack.cw * count + 10;
-    if (s) more.push(note(part || where, x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    else if (!plan.narrow) more.push(note([make("span", "k", "● keys"), " ", make("span", "v", "● values")], 6, stack.output - 24));
-    if (!s && part) more.push(note(part, 6, band.top + (plan.narrow ? 0 : 13), stack.left - stack.x - 26));
+    const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
+    const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
+    if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
+    else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -96,17 +92,17 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit ? "mask" : "mask: not yet written"));
-      setBox(note, ...box);
-      return [note];
+      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
+      return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
   });
   view.bands.replaceChildren(...groups);
   function placed(mark, stack, band) {
     mark.style.paddingLeft = `${stack.label}px`;
-    setBox(mark, band.x, band.top, band.w, band.h);
-    return mark;
+    const box = [band.x, band.top, band.w, band.h];
+    band.mark = band.unfolded ? setBox(view.panel, ...box) : mark;
+    return setBox(mark, ...box);
   }
   function said(at, band) {
     const added = addedAt(at, band);
@@ -122,20 +118,23 @@ export function placeBands(view) {
   function label(at, stack, band) {
     if (band.unfolded) return [];
     const added = addedAt(at, band);
-    const line = (name, ...texts) => make("span", name, texts.find((text) => widthOf(text) <= stack.room) ?? texts.at(-1));
+    const line = (name, ...texts) => {
+      const text = texts.find((version) => widthOf(version) <= stack.room) ?? texts.at(-1);
+      return text && make("span", name, text);
+    };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
       const share = added && percent(added.share);
-      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `▲ ${share}`] : [`adds ${share}`];
-      const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? share;
+      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `adds ${share}`] : [`adds ${share}`];
+      const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? `+${share}`;
       lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));
     } else if (band.kind === "block") {
-      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block]));
+      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
       if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
-    } else if (band.kind === "norm") lines.push(line("size", at.header.pre ? "Add" : "Add & Norm"));
+    } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
     else lines.push(line("name", "Embedding + position", "Embedding"));
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
@@ -144,10 +143,9 @@ export function placeBands(view) {
   function guessesOf(at, layer, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const first = line("size guess", `ending here: ${text}`, text);
+    const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
     first.title = `If the model ended here, it would say ${text}`;
-    const chosen = `${plain(at.header.predicted[state.row])} ${own}`;
-    return rank > 1 ? [first, line("size guess", `the chosen ${chosen}`, chosen)] : [first];
+    return [first, rank > 1 && line("size guess", `the chosen ${plain(at.header.predicted[state.row])} ${own}`, "")];
   }
   // The token with the largest weight, mean over heads.
   function looksAt(at, s, band, line) {
@@ -156,9 +154,7 @@ export function placeBands(view) {
     if (!weights) return null;
     const key = weights.indexOf(Math.max(...weights));
     const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
-    const made = line("size looks", `largest: ${text}`, text);
-    made.title = "The largest weight, mean over heads";
-    return made;
+    return line("size looks", `largest: ${text}`, `top: ${text}`, "");
   }
 }
 
@@ -183,15 +179,13 @@ export function placeCandidates(view) {
   const { plan, header, state } = view;
   const band = plan.stacks[1].bands.at(-1);
   const { left, cw, count } = plan.stacks[1];
-  const low = band.h < 60 * plan.unit;
-  const most = header.candidates[state.row][0][1];
   const wide = Math.max(cw * count, 300);
   const short = shortener(view);
   const buttons = header.candidates[state.row].map(([token, p, id]) => {
     const own = id === header.ids[state.row];
     const text = plain(token);
     const bar = make("i", "bar");
-    bar.style.height = `${Math.max(2, (low ? 12 : 28) * plan.unit * (p / most))}px`;
+    bar.style.setProperty("--p", `${100 * p}%`);
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,

@@ -1,6 +1,6 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
 import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
-import { chosenToken, vectorRow } from "./unfold.js";
+import { chosenToken, listOf, vectorRow, wordsIn } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network push.
 export function drawNetwork(view, body, width) {
@@ -15,16 +15,15 @@ export function drawNetwork(view, body, width) {
   const most = Math.max(...fired) || 1;
   const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
     const bar = make("i", "bar");
-    bar.style.width = `${Math.max(0, (110 * fired[n]) / most)}px`;
+    bar.style.width = `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px`;
     const words = s ? data.words(layer, token, data.part("neuron", n)) : [];
     return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
-      ...(words.length ? [make("td", "quiet", words.map(([word]) => plain(word)).join("  "))] : []));
+      ...(words.length ? [wordsIn(words)] : []));
   });
   const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["pushes"] : [])];
   body.append(
     make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
-    make("table", "list", { "data-part": "neurons" },
-      make("thead", "", make("tr", "", heads.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows)),
+    listOf(heads, rows, { "data-part": "neurons" }),
     pushed(view, layer, token, s),
     vectorRow(view, { name: "adds", part: "adds", values: data.added(s, layer, "ffn", token).output, width }),
   );
@@ -72,8 +71,6 @@ export function drawSoftmax(view, body) {
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token), ` ${chance(p)}`),
       make("td", "quiet", `${own}, rank ${rank.toLocaleString("en")}`))).reverse();
-  const table = (names, rows, part) => make("table", "list", { "data-part": part },
-    make("thead", "", make("tr", "", names.map((name) => make("th", "", name, { scope: "col" })))), make("tbody", "", rows));
-  body.append(make("div", "beside", table(["candidate", "probability", "log"], candidates, "candidates"),
-    table(["read after", "first", `the word ${plain(header.predicted[state.row])}`], layers, "before")));
+  body.append(make("div", "beside", listOf(["candidate", "probability", "log"], candidates, { "data-part": "candidates" }),
+    listOf(["read after", "first", `the word ${plain(header.predicted[state.row])}`], layers, { "data-part": "before" })));
 }

@@ -8,12 +8,12 @@ import { coloursOf, drawPicture } from "./draw.js";
 import { focusOf, layOut, openLayer, parseFocus } from "./layout.js";
 import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stepTo, stop, togglePlay, writeLine } from "./play.js";
-import { placePanel } from "./unfold.js";
+import { fillPanel } from "./unfold.js";
 
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
-    root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null,
+    root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
@@ -56,26 +56,31 @@ function component({ root, header, body }, host) {
   build(view);
   const draw = () => {
     view.look = coloursOf(view);
-    const unit = Math.max(0.9, parseFloat(getComputedStyle(root).fontSize) / 14);
-    const room = window.innerHeight - pageTop(view.stage) - 14;
+    const { size } = view.look;
+    const unit = Math.max(0.9, size / 14);
+    const back = keepFocus(view);
+    const room = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
-      view.look.size *= scale;
-      view.stage.style.fontSize = `${scale}em`;
-      view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room), unit * scale);
-      return room / view.plan.height;
+      view.look.size = size * scale;
+      for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
+      const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * scale));
+      lay();
+      fillPanel(view);
+      return room() / lay().height;
     };
-    const share = fit(1); // a class's larger type gives way, so that tokens are in the window
-    if (!view.plan.narrow && share < 1 && unit > 1) fit(Math.max(1 / unit, share));
+    // Type grows with the window; it gives way, so that tokens are in the window.
+    let scale = Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
+    for (let share = fit(scale); share < 0.99 && scale > 0.93 / unit && !view.plan.narrow; share = fit(scale)) {
+      scale = Math.max(0.93 / unit, scale * share);
+    }
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
-    const back = keepFocus(view);
     view.marks.clear();
     writeLine(view);
     placeTokens(view);
     placeBands(view);
     placeCandidates(view);
     fillCard(view);
-    placePanel(view);
     drawPicture(view);
     back();
   };

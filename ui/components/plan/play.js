@@ -1,7 +1,8 @@
 // The film: the source rises through the encoder once; then token by token climbs the decoder, and the word lands
 // in the translation and enters below, shifted right.
 import { calm, make, plain } from "../shared/index.js";
-import { drawPicture } from "./draw.js";
+import { fillCard } from "./card.js";
+import { drawPicture, partNow } from "./draw.js";
 
 const SOURCE = 420; // milliseconds for a layer of the encoder
 const LAYER = 330; // and of the decoder
@@ -95,6 +96,9 @@ function begin(view, row) {
       view.time.up[row < 0 ? 0 : 1] = share;
       view.root.classList.toggle("waiting", share < 1);
       drawPicture(view);
+      const { layer } = partNow(view);
+      if (layer !== film.layer) fillCard(view);
+      film.layer = layer;
     }
     if (share === 1 && row >= 0 && !film.landed) land(view, row);
     if ((now - film.since) * view.speed < time + (row < 0 ? 0 : STAY)) requestAnimationFrame(frame);

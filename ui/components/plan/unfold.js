@@ -1,5 +1,5 @@
-// What is unfolded: a panel in the place of a block, with its numbers for the chosen token.
-import { cellUnder, drawMap, extend, largest, make, norm, plain, setBox, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
+// What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
+import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
@@ -7,20 +7,21 @@ import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js"
 
 const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, softmax: drawSoftmax, embedding: drawEmbedding };
 
-export function placePanel(view) {
-  const band = view.plan.stacks.flatMap(({ bands }) => bands).find(({ unfolded }) => unfolded);
+// Fills the panel and measures the height that it needs.
+export function fillPanel(view) {
+  const band = view.plan.panel;
   view.panel.hidden = !band;
   if (!band) {
     view.panel.replaceChildren();
     view.shown = null;
     return;
   }
-  setBox(view.panel, band.x, band.top, band.w, band.h);
+  Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus } = view;
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
   const title = titleOf(view, focus);
-  const into = focus.s ? `${tokenText(view, 1)} → ${plain(view.header.predicted[view.state.row])}` : tokenText(view, 0);
+  const next = focus.s ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
@@ -32,16 +33,16 @@ export function placePanel(view) {
     ...(view.alive && page ? [make("button", "tool", "Open as a page", { onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
-  const body = make("div", "body");
-  const scrolled = view.panel.querySelector(".body")?.scrollTop ?? 0;
+  const body = make("div", "body scrolls"); // sideways, in large type on a phone
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title, " ", make("span", "of", into)), tools),
-    ...(view.card.hidden ? [formulaOf(view, textOf(view, focus))] : []), body,
+    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
+    ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
-  if (body.scrollHeight > body.clientHeight || body.scrollWidth > body.clientWidth) body.tabIndex = 0;
-  if (!fresh) body.scrollTop = scrolled;
-  else if (view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
+  if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
+  const high = Math.ceil(view.panel.getBoundingClientRect().height) + 1;
+  view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
+  if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of body.querySelectorAll("[data-part]")) {
     part.onpointerenter = () => view.light(part.dataset.part);
     part.onpointerleave = () => view.light(null);
@@ -68,9 +69,20 @@ export function cellsOf(view, values, rows, columns, width, height, part) {
 
 // A vector with its name and length, as a line of cells.
 export function vectorRow(view, { name, part, values, width, height = 10 }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 176, height, part);
+  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
     make("span", "size", `length ${norm(values).toFixed(2)}`));
+}
+
+// A table of rows, below the names of its columns.
+export function listOf(names, rows, more = {}) {
+  const head = names.map((name) => make("th", "", name, { scope: "col" }));
+  return make("table", "list", make("thead", "", make("tr", "", head)), make("tbody", "", rows), more);
+}
+
+// Words in a cell: as many as it has room for, none in part.
+export function wordsIn(words) {
+  return make("td", "quiet", make("div", "words", words.map(([word]) => [make("span", "", plain(word)), " "])));
 }
 
 export function chosenToken(view) {

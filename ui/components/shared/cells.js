@@ -48,4 +48,5 @@ export function setBox(element, left, top, width, height) {
   element.style.top = `${top}px`;
   if (width !== undefined) element.style.width = `${width}px`;
   if (height !== undefined) element.style.height = `${height}px`;
+  return element;
 }
