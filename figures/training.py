@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 
 from figures.attention import check_map
-from figures.charts import Drawn, coloured, either, points, quiet, tips, weight_scale
+from figures.charts import Drawn, accented, coloured, either, points, quiet, tips, weight_scale
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
@@ -87,7 +87,8 @@ Curve = Sequence[tuple[int, float]]
 
 def curves(
     lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
-    from_zero: bool = True, height: int = 220, chosen: str = "",
+    from_zero: bool = True, height: int = 220, short: Mapping[str, str] | None = None,
+    chosen: str = "",
 ) -> Drawn:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
@@ -96,25 +97,24 @@ def curves(
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
-        chosen: the line in colour; the others are grey, and tips name them.
+        short: names for a narrow window; with them, every line has its name and last value at its
+            end in place of a legend, and `chosen` alone has a colour.
     """
     names = list(lines)
-    looks = dict(zip(names, categorical(len(names), theme), strict=True))
-    if chosen := chosen if chosen in lines else "":
-        looks = {"other models": CHROME[theme].muted, chosen: CHROME[theme].accent}
     values = [
-        {"model": name, "look": name if name in looks else "other models", "update": update,
-         "value": value}
+        {"model": name, "chosen": name == chosen, "update": update, "value": value}
         for name, line in sorted(lines.items(), key=lambda line: line[0] == chosen)
         for update, value in thinned(line)
-    ]  # fmt: skip
+    ]
     unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
     early = bool(places) and 8 * median(places) < max(places)
     marks = [0, *(step * 10**power for power in range(1, 7) for step in (1, 3))] if early else None
     updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
-    written = alt.Axis(format="%" if share else "~g", tickCount=5)
+    if short is not None:
+        updates.range = [0, alt.ExprRef(_END)]
+    written = alt.Axis(format="%" if share else "~g", tickCount=5, grid=short is None)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
@@ -124,16 +124,49 @@ def curves(
             axis=alt.Axis(values=marks) if marks else alt.Axis(tickMinStep=1, tickCount=6),
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
-        color=alt.Color(
-            "look:N", title=None, scale=alt.Scale(domain=[*looks], range=[*looks.values()]),
-            legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
-        ),
-        detail=alt.Detail("model:N"),
-        opacity=alt.OpacityValue(**either("datum.look == 'other models'", 0.45, 1)),
-        strokeDash=alt.Undefined if chosen else alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
+    if short is not None:
+        opacity = alt.OpacityValue(**either("datum.chosen", 1, 0.45))
+        chart = chart.encode(
+            color=accented("datum.chosen", theme), detail=alt.Detail("model:N"), opacity=opacity
+        )
+        return quiet(alt.layer(chart, *_ends(lines, short, chosen, theme)), theme, height=height)
+    legend = alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None
+    chart = chart.encode(
+        color=coloured("model:N", names, categorical(len(names), theme), legend=legend),
+        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
+    )
     return quiet(chart, theme, height=height)
+
+
+#: Where lines end and their names begin, px: a Vega expression.
+_END = "width - min(330, 0.42 * width)"
+
+
+def _ends(
+    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, theme: Theme
+) -> list[alt.Chart]:
+    """Return the names and last values of lines, apart from each other, and rules to their ends."""
+    apart = max((value for line in lines.values() for _, value in line), default=0) / 19
+    rows: list[dict[str, object]] = []
+    place = -math.inf
+    for name, line in sorted(lines.items(), key=lambda item: item[1][-1][1]):
+        update, value = line[-1]
+        place = max(value, place + apart)
+        rows.append({
+            "chosen": name == chosen, "update": update, "value": value, "place": place,
+            "long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}",
+        })  # fmt: skip
+    base, end = points(rows).encode(color=accented("datum.chosen", theme)), alt.ExprRef(_END)
+    rules = base.mark_rule(strokeDash=[1, 3]).encode(
+        x=alt.X("update:Q"), x2=alt.X2Value(end), y=alt.Y("value:Q"), y2=alt.Y2("place:Q")
+    )
+    texts = base.mark_text(align="left", dx=6, fontSize=13).encode(
+        x=alt.XValue(end), y=alt.Y("place:Q"),
+        text=alt.Text("long:N", condition={"test": "width < 700", "field": "short"}),
+    )  # fmt: skip
+    return [rules, texts]
 
 
 def thinned(line: Curve) -> Curve:
