@@ -132,12 +132,11 @@ def curves(
             color=accented("datum.chosen", theme), detail=alt.Detail("model:N"), opacity=opacity
         )
         return quiet(alt.layer(chart, *_ends(lines, short, chosen, theme)), theme, height=height)
+    looks = alt.Scale(domain=names, range=list(categorical(len(names), theme)))
     legend = alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None
-    chart = chart.encode(
-        color=coloured("model:N", names, categorical(len(names), theme), legend=legend),
-        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
-    )
-    return quiet(chart, theme, height=height)
+    colour = alt.Color("model:N", title=None, scale=looks, legend=legend)
+    dashes = alt.StrokeDash("model:N", sort=names, legend=None)
+    return quiet(chart.encode(color=colour, strokeDash=dashes), theme, height=height)
 
 
 #: Where lines end and their names begin, px: a Vega expression.
@@ -164,7 +163,7 @@ def _ends(
     )
     texts = base.mark_text(align="left", dx=6, fontSize=13).encode(
         x=alt.XValue(end), y=alt.Y("place:Q"),
-        text=alt.Text("long:N", condition={"test": "width < 700", "field": "short"}),
+        text=alt.TextValue(alt.ExprRef("width < 700 ? datum.short : datum.long")),
     )  # fmt: skip
     return [rules, texts]
 
