@@ -175,7 +175,7 @@ def test_a_second_measure_stands_beside_the_first(
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
     for part in ("rows add up to 1.", "How well each measure predicts"):
         assert part in captions(app)
-    app.selectbox(key="against_widget").set_value("contribution").run()
+    app.radio(key="against_widget").set_value("contribution").run()
     assert app.query_params["against"] == "contribution" and not app.exception
     app = run_app(kind="encoder_self", **given)
     assert "belongs to no step" in captions(app)
@@ -183,7 +183,7 @@ def test_a_second_measure_stands_beside_the_first(
 
 def test_the_view_opens_on_all_heads_by_weight_and_effect(run_app: RunApp) -> None:
     app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="against")
-    names = [text.value for text in app.main.markdown]
-    assert "**Mean over all layers and heads**" in names
+    boxes = [box.value for box in app.main.selectbox[:2]]
+    assert boxes == [0, 0]
     sent = [unpack(part.proto.bytes)[0] for part in app.main.get("bidi_component")]
     assert [one["noun"] for one in sent if "key_title" in one] == ["", "effect in nats"]

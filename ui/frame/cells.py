@@ -89,20 +89,22 @@ def about_cells(view: View, places: Sequence[Place], *, check: bool = False) -> 
 
     Args:
         places: the map on screen, first; () if several maps of a kind are.
-        check: compare measures with the effect, even if the visitor has not asked for it.
+        check: compare measures with the effect, even if the visitor has not asked for it; what
+            the cells show stands elsewhere.
     """
     if weights_alone() and not check:
         return ""
-    return _about(view.of_weights, places, check or url_state.get(CellChoice.check))
+    return _about(view.of_weights, places, check or url_state.get(CellChoice.check), said=check)
 
 
-def _about(view: View, places: Sequence[Place], check: bool) -> str:
+def _about(view: View, places: Sequence[Place], check: bool, *, said: bool) -> str:
     if (reason := why_not_measure(view, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
     if name != "weight" or only:
-        parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
+        text = CELL_TEXTS[name]["text"] * (not said)
+        parts.append(text + _TOGETHER * (name not in ("weight", "effect")))
     if only:
         parts.append(
             "**Words only**: special tokens, tags and punctuation are left out"
