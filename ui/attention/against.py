@@ -15,6 +15,7 @@ from ui.core.glossary import CELL_TEXTS
 from ui.core.view import View
 from ui.core.widgets import CellChoice, cell_measure, choose_measure
 from ui.frame.cells import about_cells, measured_view, why_not_measure
+from ui.frame.page import link_to
 from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
 
@@ -26,6 +27,8 @@ def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> 
     """Say below a map what its cells show, and which keys get its attention."""
     if text := about_cells(view.of_weights, places_of(choice), check=check):
         st.caption(text)
+    if "effect" in (cell_measure(), url_state.get(CellChoice.against) * check):
+        link_to("removals", "Take out whole heads")
     draw_keys(view, choice)
 
 

@@ -259,7 +259,6 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
         against.draw_beside(other)
     against.draw_differences(sentences)
     against.say_measure(view, choice, check=True)
-    offer_cut(view, choice, maps)
 
 
 def _draw_place(choice: AttentionChoice, maps: Maps, *wheres: Any, **arguments: Any) -> None:
