@@ -1,5 +1,6 @@
 """Training figures (section 5): learning rate, scores by update, and differences from the paper."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +9,8 @@ from statistics import median
 import altair as alt
 import numpy as np
 
-from figures.attention import check_map
-from figures.charts import Drawn, accented, coloured, either, points, quiet, tips, weight_scale
-from figures.labels import plain_token
+from figures.charts import Drawn, accented, coloured, either, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
-from transformer.types import Floats
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,8 @@ Curve = Sequence[tuple[int, float]]
 
 def curves(
     lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
-    from_zero: bool = True, height: int = 220, short: Mapping[str, str] | None = None,
-    chosen: str = "",
-) -> Drawn:  # fmt: skip
+    from_zero: bool = True,
+) -> alt.Chart:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
     Updates have a logarithmic axis if most of them are early, as in a model's snapshots.
@@ -97,13 +94,11 @@ def curves(
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
-        short: names for a narrow window; with them, every line has its name and last value at its
-            end in place of a legend, and `chosen` alone has a colour.
     """
-    names = list(lines)
+    names, looks = list(lines), list(categorical(len(lines), theme))
     values = [
-        {"model": name, "chosen": name == chosen, "update": update, "value": value}
-        for name, line in sorted(lines.items(), key=lambda line: line[0] == chosen)
+        {"model": name, "update": update, "value": value}
+        for name, line in lines.items()
         for update, value in thinned(line)
     ]
     unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
@@ -112,9 +107,7 @@ def curves(
     early = bool(places) and 8 * median(places) < max(places)
     marks = [0, *(step * 10**power for power in range(1, 7) for step in (1, 3))] if early else None
     updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
-    if short is not None:
-        updates.range = [0, alt.ExprRef(_END)]
-    written = alt.Axis(format="%" if share else "~g", tickCount=5, grid=short is None)
+    written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
@@ -124,48 +117,46 @@ def curves(
             axis=alt.Axis(values=marks) if marks else alt.Axis(tickMinStep=1, tickCount=6),
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
+        color=alt.Color(
+            "model:N", title=None, scale=alt.Scale(domain=names, range=looks),
+            legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
+        ),
+        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
-    if short is not None:
-        opacity = alt.OpacityValue(**either("datum.chosen", 1, 0.45))
-        chart = chart.encode(
-            color=accented("datum.chosen", theme), detail=alt.Detail("model:N"), opacity=opacity
-        )
-        return quiet(alt.layer(chart, *_ends(lines, short, chosen, theme)), theme, height=height)
-    looks = alt.Scale(domain=names, range=list(categorical(len(names), theme)))
-    legend = alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None
-    colour = alt.Color("model:N", title=None, scale=looks, legend=legend)
-    dashes = alt.StrokeDash("model:N", sort=names, legend=None)
-    return quiet(chart.encode(color=colour, strokeDash=dashes), theme, height=height)
+    return quiet(chart, theme, height=220)
 
 
-#: Where lines end and their names begin, px: a Vega expression.
-_END = "width - min(330, 0.42 * width)"
+def histories(
+    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme
+) -> Drawn:
+    """Draw values by update in grey, one line in colour; names stand at the ends of lines.
 
-
-def _ends(
-    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, theme: Theme
-) -> list[alt.Chart]:
-    """Return the names and last values of lines, apart from each other, and rules to their ends."""
-    apart = max((value for line in lines.values() for _, value in line), default=0) / 19
-    rows: list[dict[str, object]] = []
-    place = -math.inf
+    Args: short: names for a narrow window.
+    """
+    place, apart = -math.inf, max(value for line in lines.values() for _, value in line) / 19
+    ends: list[dict[str, object]] = []
     for name, line in sorted(lines.items(), key=lambda item: item[1][-1][1]):
         update, value = line[-1]
         place = max(value, place + apart)
-        rows.append({
-            "chosen": name == chosen, "update": update, "value": value, "place": place,
-            "long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}",
-        })  # fmt: skip
-    base, end = points(rows).encode(color=accented("datum.chosen", theme)), alt.ExprRef(_END)
-    rules = base.mark_rule(strokeDash=[1, 3]).encode(
-        x=alt.X("update:Q"), x2=alt.X2Value(end), y=alt.Y("value:Q"), y2=alt.Y2("place:Q")
-    )
-    texts = base.mark_text(align="left", dx=6, fontSize=13).encode(
-        x=alt.XValue(end), y=alt.Y("place:Q"),
-        text=alt.TextValue(alt.ExprRef("width < 700 ? datum.short : datum.long")),
+        texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
+        ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
+    is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.42 * width)"
+    colour, right = accented(is_chosen, theme), alt.ExprRef(end)
+    chart = curves(lines, title, theme).encode(
+        color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
+        strokeDash=alt.Undefined, detail=alt.Detail("model:N"),
     )  # fmt: skip
-    return [rules, texts]
+    chart.encoding.x.scale.range, chart.encoding.y.axis.grid = [0, right], False
+    chart.config = alt.Undefined  # the layers' common one
+    base, words = points(ends).encode(color=colour), "width < 700 ? datum.short : datum.long"
+    rules = base.mark_rule(strokeDash=[1, 3]).encode(
+        x=chart.encoding.x, x2=alt.X2Value(right), y=chart.encoding.y, y2=alt.Y2("place:Q")
+    )
+    names = base.mark_text(align="left", dx=6, fontSize=13).encode(
+        x=alt.XValue(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
+    )
+    return quiet(alt.layer(chart, rules, names), theme, height=380)
 
 
 def thinned(line: Curve) -> Curve:
@@ -174,46 +165,3 @@ def thinned(line: Curve) -> Curve:
         return line
     picked = np.linspace(0, len(line) - 1, MOST_POINTS).round().astype(int)
     return [line[index] for index in picked]
-
-
-def layer_maps(maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme) -> Drawn:
-    """Draw the maps of one layer, [H, T, S], side by side.
-
-    Raises: `ValueError` if the shape is not [H, queries, keys].
-    """
-    for weights in maps:
-        check_map(weights, queries, keys)
-    rows, columns = (
-        [f"{index} {plain_token(token)}" for index, token in enumerate(tokens, start=1)]
-        for tokens in (queries, keys)
-    )
-    values = [
-        {"head": head + 1, "query": rows[t], "key": columns[s], "weight": round(float(weight), 3)}
-        for (head, t, s), weight in np.ndenumerate(maps)
-    ]
-    plain = "split(datum.label, ' ')[1]"
-    chart = (
-        points(values)
-        .mark_rect()
-        .encode(
-            x=alt.X(
-                "key:N", sort=columns, title="key",
-                axis=alt.Axis(labelExpr=plain, labelAngle=-60, labelOverlap=True, orient="top"),
-            ),
-            y=alt.Y(
-                "query:N", sort=rows, title="query",
-                axis=alt.Axis(labelExpr=plain, labelOverlap=True),
-            ),
-            color=alt.Color("weight:Q", scale=weight_scale(theme), legend=None),
-            tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
-        )
-        .properties(width=180, height=max(80, round(180 * len(rows) / len(columns))))
-        .facet(
-            facet=alt.Facet(
-                "head:N", title=None,
-                header=alt.Header(labelExpr="'head ' + datum.value", labelColor=CHROME[theme].ink),
-            ),
-            columns=4,
-        )
-    )  # fmt: skip
-    return quiet(chart, theme)

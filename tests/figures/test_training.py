@@ -1,6 +1,6 @@
 import pytest
 
-from figures.training import Change, curves, differences
+from figures.training import Change, curves, differences, histories
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ def test_updates_have_a_logarithmic_axis_where_most_are_early(
 
 def test_lines_have_their_names_at_their_ends_apart_and_the_chosen_one_has_the_colour() -> None:
     lines = {name: [(0, 9.5), (9, 0.5)] for name in ("a", "b", "c")}
-    chart = curves(lines, "loss", "light", short=dict(zip("abc", "xyz", strict=True)), chosen="b")
-    spec = chart.to_dict()
+    short = dict(zip("abc", "xyz", strict=True))
+    spec = histories(lines, short, "b", "loss", "light").to_dict()
     rows = spec["datasets"][spec["layer"][-1]["data"]["name"]]
     assert {row["short"] for row in rows} == {"0.50  x", "0.50  y", "0.50  z"}
-    assert [row["chosen"] for row in rows] == [False, True, False]
+    assert 'datum.model === "b"' in str(spec["layer"][0]["encoding"]["color"])
     assert [round(row["place"], 6) for row in rows] == [0.5, 1.0, 1.5]
 
 

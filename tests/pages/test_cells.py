@@ -175,7 +175,7 @@ def test_a_second_measure_stands_beside_the_first(
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
     for part in ("rows add up to 1.", "How well each measure predicts"):
         assert part in captions(app)
-    app.radio(key="against_widget").set_value("contribution").run()
+    app.selectbox(key="against_widget").set_value("contribution").run()
     assert app.query_params["against"] == "contribution" and not app.exception
     app = run_app(kind="encoder_self", **given)
     assert "belongs to no step" in captions(app)

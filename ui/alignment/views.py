@@ -41,15 +41,7 @@ from ui.core.layout import current_theme, draw_chart
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
 from ui.core.view import View
-from ui.core.widgets import (
-    CellChoice,
-    bound,
-    cell_measure,
-    cells_control,
-    choose_one,
-    layer_and_head,
-    sets,
-)
+from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import draw_steer_form
 from ui.work.desk import MEASURING, computed, drawn, get_tracer, run
@@ -241,11 +233,10 @@ def _draw_grid(grid: Grid) -> None:
         f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
         f"a guess along the diagonal has {best.diagonal:.1%}."
     )
-    layer, head = (None if at is None else at + 1 for at in (best.layer, best.head))
-    values = {KIND: "cross", LAYER: layer, HEAD: head, AlignmentChoice.row: best.row,
-              CellChoice.cell: best.measure}  # fmt: skip
-    st.button("Draw its links above", key="use_best", icon=":material/arrow_upward:",
-              on_click=url_state.store, args=(values,))  # fmt: skip
+    place = zip(("layer", "head"), (best.layer, best.head), strict=True)
+    link = {name: "mean" if at is None else str(at + 1) for name, at in place}
+    st.button("Draw its links above", key="use_best", on_click=url_state.bring,
+              args=({"kind": "cross", "row": best.row, "cell": best.measure, **link},))  # fmt: skip
     measure = name if name in grid.measures else "weight"
     errors = grid.errors()[list(grid.measures).index(measure), get_args(Row).index(row)]
     at = tuple(

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import cell_name, plain, reads, signed
+from transformer.trace.records import CELL_MEASURES
 from ui.attention.choice import get_maps, places_of
 from ui.attention.maps import AttentionChoice, shown_map
 from ui.components.lens import Map
@@ -13,7 +14,7 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import CELL_TEXTS
 from ui.core.view import View
-from ui.core.widgets import CellChoice, cell_measure, choose_measure
+from ui.core.widgets import CellChoice, bound, cell_measure
 from ui.frame.cells import about_cells, measured_view, why_not_measure
 from ui.frame.page import link_to
 from ui.frame.sinks import draw_sinks
@@ -82,20 +83,22 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     return replace(one, ringed=cells), replace(other, ringed=cells), sentences
 
 
-def what_cells_show() -> str:
-    """Return what the cells of the first map show, and what they do not."""
-    return CELL_TEXTS[cell_measure()]["text"]
+def choose_second() -> None:
+    """Draw the control of the second measure."""
+    names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
+    st.selectbox(
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=220,
+        label_visibility="collapsed", **bound(CellChoice.against),
+    )  # fmt: skip
 
 
 def draw_beside(other: Map | str) -> None:
-    """Draw the control of the second measure, and its map."""
-    texts, icon = CELL_TEXTS[url_state.get(CellChoice.against)], ":material/opacity:"
-    title = f"Beside it: {texts['label'].lower()}"
-    with st.popover(title, icon=icon, type="tertiary", key="beside"):
-        choose_measure("Beside it", CellChoice.against)
+    """Draw the second map and what it shows, or why there is none."""
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
     if isinstance(other, Map):
         show(other.lens(420), key="against")
-    st.caption(texts["text"] if isinstance(other, Map) else other)
+        other = f"**{texts['label']}.** {texts['text']}"
+    st.caption(other)
 
 
 def draw_differences(sentences: list[str]) -> None:

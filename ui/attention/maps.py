@@ -17,7 +17,6 @@ from figures.labels import (
     READS_PREDICTS,
     cell_name,
     cell_noun,
-    code,
     combination,
     name_of_kind,
     one_stack,
@@ -300,18 +299,6 @@ def values_of(
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
     """Return every head's weight on the selected keys, averaged over selected queries, [L, H]."""
     return mass_by_head(maps.weights, *maps.units(choice)).astype("f4")
-
-
-def name_of(shown: Map) -> str:
-    """Return a map's name, and what dimming hides of it."""
-    hidden = ""
-    if shown.dimmed_keys:
-        labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        hides = f"{share_of(shown.weights, shown.dimmed_keys):.2f} of the attention in this map"
-        if shown.noun:
-            hides = "their columns"
-        hidden = f" · dimming {' and '.join(labels)} hides {hides}"
-    return f"**{shown.name}**{hidden}"
 
 
 def share_of(weights: Floats, keys: Sequence[int]) -> float:

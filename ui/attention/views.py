@@ -37,8 +37,8 @@ from ui.attention.maps import (
     dimmed_columns,
     kind_text_of,
     kinds_of,
-    name_of,
     selected_mass,
+    share_of,
     shown_map,
     to_pieces,
     to_units,
@@ -247,14 +247,11 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-        _draw_ways(view, choice)
-        if one.dimmed_keys:
-            st.markdown(name_of(one))
+        against.choose_second()
+    _say_name(view, one, choice)
     left, right = st.columns(2, gap="medium")
     with left.container():
-        cells_control()
         draw_map(one, "matrix", on_pair=partial(_ask, "matrix", choice, maps))
-        st.caption(against.what_cells_show())
     with right.container():
         against.draw_beside(other)
     against.draw_differences(sentences)
@@ -367,18 +364,20 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
 
 
 def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
+    hidden = ""
+    if shown.dimmed_keys:
+        labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
+        hides = f"{share_of(shown.weights, shown.dimmed_keys):.2f} of the attention in this map"
+        if shown.noun:
+            hides = "their columns"
+        hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(name_of(shown), width="content")
+        st.markdown(f"**{shown.name}**{hidden}", width="content")
         cells_control()
-        _draw_ways(view, choice)
-
-
-def _draw_ways(view: View, choice: AttentionChoice) -> None:
-    """Draw the link into the head on screen, and its switch."""
-    _draw_way_inside(view, choice)
-    layer, head = choice.cell
-    if choice.display == "matrix" and layer is not None and head is not None:
-        offer_switch(view, get_trace(view), choice.kind, layer, head)
+        _draw_way_inside(view, choice)
+        layer, head = choice.cell
+        if choice.display == "matrix" and layer is not None and head is not None:
+            offer_switch(view, get_trace(view), choice.kind, layer, head)
 
 
 def offer(

@@ -222,7 +222,10 @@ def cells_options() -> None:
     """Draw the control's options, for a place inside another popover."""
     CellChoice.show()
     texts = CELL_TEXTS[cell_measure()]
-    choose_measure("A cell shows", CellChoice.cell)
+    st.radio(
+        "A cell shows", CELL_MEASURES, format_func=lambda name: CELL_TEXTS[name]["label"],
+        captions=[CELL_TEXTS[name]["text"] for name in CELL_MEASURES], **bound(CellChoice.cell),
+    )  # fmt: skip
     st.toggle(
         "Words only", **bound(CellChoice.words_only),
         help="Set special tokens, tags and punctuation to 0, and divide each row by what is left.",
@@ -234,14 +237,6 @@ def cells_options() -> None:
     )  # fmt: skip
     with st.expander(f"What is this? {texts['label']}"):
         st.markdown(term(texts["term"]))
-
-
-def choose_measure(label: str, param: Param[str]) -> None:
-    """Draw the measures, each with what it shows and what it does not."""
-    st.radio(
-        label, CELL_MEASURES, format_func=lambda name: CELL_TEXTS[name]["label"],
-        captions=[CELL_TEXTS[name]["text"] for name in CELL_MEASURES], **bound(param),
-    )  # fmt: skip
 
 
 def draw_hint(name: str) -> None:

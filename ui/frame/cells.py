@@ -89,22 +89,20 @@ def about_cells(view: View, places: Sequence[Place], *, check: bool = False) -> 
 
     Args:
         places: the map on screen, first; () if several maps of a kind are.
-        check: compare measures with the effect, even if the visitor has not asked for it; what
-            the cells show stands elsewhere.
+        check: compare measures with the effect, even if the visitor has not asked for it.
     """
     if weights_alone() and not check:
         return ""
-    return _about(view.of_weights, places, check or url_state.get(CellChoice.check), said=check)
+    return _about(view.of_weights, places, check or url_state.get(CellChoice.check))
 
 
-def _about(view: View, places: Sequence[Place], check: bool, *, said: bool) -> str:
+def _about(view: View, places: Sequence[Place], check: bool) -> str:
     if (reason := why_not_measure(view, places)) is not None:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
-    if name != "weight" or only:
-        text = CELL_TEXTS[name]["text"] * (not said)
-        parts.append(text + _TOGETHER * (name not in ("weight", "effect")))
+    if name != "weight" or only or check:
+        parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
     if only:
         parts.append(
             "**Words only**: special tokens, tags and punctuation are left out"

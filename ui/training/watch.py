@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import code, plain
-from figures.training import curves
+from figures.training import curves, histories
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.examples import title_of
@@ -88,9 +88,7 @@ def _draw_shipped() -> None:
             "a gap in English, reversed letters and German are not equally hard to guess."
         )
         chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
-        chart = curves(
-            lines, "loss, nats per token", current_theme(), height=380, short=names, chosen=chosen
-        )
+        chart = histories(lines, names, chosen, "loss, nats per token", current_theme())
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
 
 

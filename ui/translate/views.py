@@ -43,11 +43,6 @@ SHOWN = 10
 #: Maximum words shown of a translation from an earlier layer.
 _MOST_WORDS = 40
 
-_TIED = (
-    " The first column mostly repeats its input: one table both reads tokens and writes them "
-    "(tied embeddings), so each token's own row fits it best."
-)
-
 #: Predictions after all layers.
 LAYERS: Computation[Component[None]] = Computation(
     "layers", (), lambda model, trace: layers_component(trace, *layer_table(model, trace))
@@ -64,10 +59,11 @@ def draw_layers(view: View, trace: Trace) -> None:
     with st.container(key="after_lead"):
         st.markdown("What would the decoder predict if it ended after each layer?")
     show(computed(view, LAYERS), key="layers")
-    tied = get_translator(view).config.tie_embeddings != "none"
     st.caption(
         "The stronger the colour, the more probable the token. **Bold** is the token predicted in "
-        "the end; in other cells the small number is that token's rank." + _TIED * tied
+        "the end; in other cells the small number is that token's rank. "
+        "Where one table both reads and writes tokens (tied embeddings), each token's own row fits "
+        "its embedding best, so the first column repeats the input."
     )
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
