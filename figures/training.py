@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -86,7 +87,7 @@ Curve = Sequence[tuple[int, float]]
 def curves(
     lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
     from_zero: bool = True,
-) -> alt.Chart:  # fmt: skip
+) -> Drawn:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
     Updates have a logarithmic axis if most of them are early, as in a model's snapshots.
@@ -143,7 +144,8 @@ def histories(
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
     is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.42 * width)"
     colour, right = accented(is_chosen, theme), alt.ExprRef(end)
-    chart = curves(lines, title, theme).encode(
+    chart: Any = curves(lines, title, theme)
+    chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
         strokeDash=alt.Undefined, detail=alt.Detail("model:N"),
     )  # fmt: skip
@@ -151,10 +153,10 @@ def histories(
     chart.config = alt.Undefined  # the layers' common one
     base, words = points(ends).encode(color=colour), "width < 700 ? datum.short : datum.long"
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
-        x=chart.encoding.x, x2=alt.X2Value(right), y=chart.encoding.y, y2=alt.Y2("place:Q")
+        x=chart.encoding.x, x2=alt.value(right), y=chart.encoding.y, y2=alt.Y2("place:Q")
     )
     names = base.mark_text(align="left", dx=6, fontSize=13).encode(
-        x=alt.XValue(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
+        x=alt.value(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
     )
     return quiet(alt.layer(chart, rules, names), theme, height=380)
 

@@ -233,8 +233,8 @@ def _draw_grid(grid: Grid) -> None:
         f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
         f"a guess along the diagonal has {best.diagonal:.1%}."
     )
-    place = zip(("layer", "head"), (best.layer, best.head), strict=True)
-    link = {name: "mean" if at is None else str(at + 1) for name, at in place}
+    places = zip(("layer", "head"), (best.layer, best.head), strict=True)
+    link = {name: "mean" if index is None else str(index + 1) for name, index in places}
     st.button("Draw its links above", key="use_best", on_click=url_state.bring,
               args=({"kind": "cross", "row": best.row, "cell": best.measure, **link},))  # fmt: skip
     measure = name if name in grid.measures else "weight"

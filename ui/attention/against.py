@@ -61,10 +61,7 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
 
 
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
-    """Return both maps with frames around the cells that differ most, and sentences.
-
-    A cell is compared with the largest of its map, so that it differs if it is bright in one alone.
-    """
+    """Return both maps, framed at cells that are large in one map alone, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
     shares = [np.abs(shown.weights) / (np.abs(shown.weights).max() or 1) for shown in (one, other)]

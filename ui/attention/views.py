@@ -258,13 +258,15 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     against.say_measure(view, choice, check=True)
 
 
-def _draw_place(choice: AttentionChoice, maps: Maps, *wheres: Any, **arguments: Any) -> None:
+def _draw_place(
+    choice: AttentionChoice, maps: Maps, wheres: Sequence[DeltaGenerator | None] = (None, None),
+    **arguments: Any,
+) -> None:  # fmt: skip
     """Draw the controls of the layer and the head of one map."""
     n_layers, n_heads = maps.weights.shape[:2]
-    over = "" if choice.how == "mean" else "Maximum"
     layer_and_head(
-        "matrix", choice.kind, n_layers, n_heads, *wheres, over=over, cell=choice.cell,
-        then=lambda: url_state.put(AttentionSettings.map, "cell"), **arguments,
+        "matrix", choice.kind, n_layers, n_heads, wheres, "Maximum" * (choice.how == "max"),
+        lambda: url_state.put(AttentionSettings.map, "cell"), choice.cell, **arguments,
     )  # fmt: skip
     if choice.chosen:
         st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
