@@ -147,13 +147,14 @@ def histories(
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
-        strokeDash=alt.Undefined, detail=alt.Detail("model:N"),
+        detail=alt.Detail("model:N"),
     )  # fmt: skip
-    chart.encoding.x.scale.range, chart.encoding.y.axis.grid = [0, right], False
-    chart.config = alt.Undefined  # the layers' common one
+    x, y = chart.encoding.x, chart.encoding.y
+    x["scale"].range, y["axis"].grid = [0, right], False
+    chart.encoding.strokeDash = chart.config = alt.Undefined
     base, words = points(ends).encode(color=colour), "width < 700 ? datum.short : datum.long"
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
-        x=chart.encoding.x, x2=alt.value(right), y=chart.encoding.y, y2=alt.Y2("place:Q")
+        x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
     )
     names = base.mark_text(align="left", dx=6, fontSize=13).encode(
         x=alt.value(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))

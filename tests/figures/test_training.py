@@ -19,7 +19,8 @@ def test_lines_have_their_names_at_their_ends_apart_and_the_chosen_one_has_the_c
     spec = histories(lines, short, "b", "loss", "light").to_dict()
     rows = spec["datasets"][spec["layer"][-1]["data"]["name"]]
     assert {row["short"] for row in rows} == {"0.50  x", "0.50  y", "0.50  z"}
-    assert 'datum.model === "b"' in str(spec["layer"][0]["encoding"]["color"])
+    looks = spec["layer"][0]["encoding"]
+    assert 'datum.model === "b"' in str(looks["color"]) and "range" in looks["x"]["scale"]
     assert [round(row["place"], 6) for row in rows] == [0.5, 1.0, 1.5]
 
 

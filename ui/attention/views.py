@@ -251,7 +251,7 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     _say_name(view, one, choice)
     left, right = st.columns(2, gap="medium")
     with left.container():
-        draw_map(one, "matrix", on_pair=partial(_ask, "matrix", choice, maps))
+        draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
     with right.container():
         against.draw_beside(other)
     against.draw_differences(sentences)
