@@ -5,7 +5,7 @@ Charts are built from channel objects: Altair takes a few milliseconds to look u
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import altair as alt
 from altair.utils import schemapi
@@ -13,7 +13,6 @@ from plotly.graph_objects import Figure
 
 from figures.palette import CHROME, Theme, as_altair, attention_table
 
-Chart = TypeVar("Chart")
 #: A finished Altair chart.
 Drawn = alt.Chart | alt.LayerChart | alt.FacetChart
 

@@ -1,18 +1,17 @@
 """Training figures (section 5): learning rate, scores by update, and differences from the paper."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import altair as alt
 import numpy as np
 
-from figures.attention import check_map
-from figures.charts import Drawn, coloured, either, points, quiet, tips, weight_scale
-from figures.labels import plain_token
+from figures.charts import Drawn, accented, coloured, either, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
-from transformer.types import Floats
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ Curve = Sequence[tuple[int, float]]
 
 def curves(
     lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False,
-    from_zero: bool = True, height: int = 220, chosen: str = "",
+    from_zero: bool = True,
 ) -> Drawn:  # fmt: skip
     """Draw values by update: one line per model, and a legend for several.
 
@@ -96,18 +95,13 @@ def curves(
     Args:
         share: values are shares from 0 to 1, labelled as percentages.
         from_zero: whether the y axis includes zero.
-        chosen: the line in colour; the others are grey, and tips name them.
     """
-    names = list(lines)
-    looks = dict(zip(names, categorical(len(names), theme), strict=True))
-    if chosen := chosen if chosen in lines else "":
-        looks = {"other models": CHROME[theme].muted, chosen: CHROME[theme].accent}
+    names, looks = list(lines), list(categorical(len(lines), theme))
     values = [
-        {"model": name, "look": name if name in looks else "other models", "update": update,
-         "value": value}
-        for name, line in sorted(lines.items(), key=lambda line: line[0] == chosen)
+        {"model": name, "update": update, "value": value}
+        for name, line in lines.items()
         for update, value in thinned(line)
-    ]  # fmt: skip
+    ]
     unit = alt.Scale(domain=[0, 1])  # also without points, whose extent would be infinite
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
@@ -125,15 +119,47 @@ def curves(
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
-            "look:N", title=None, scale=alt.Scale(domain=[*looks], range=[*looks.values()]),
+            "model:N", title=None, scale=alt.Scale(domain=names, range=looks),
             legend=alt.Legend(orient="top", columns=3, labelLimit=280) if len(names) > 1 else None,
         ),
-        detail=alt.Detail("model:N"),
-        opacity=alt.OpacityValue(**either("datum.look == 'other models'", 0.45, 1)),
-        strokeDash=alt.Undefined if chosen else alt.StrokeDash("model:N", sort=names, legend=None),
+        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
         tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
-    return quiet(chart, theme, height=height)
+    return quiet(chart, theme, height=220)
+
+
+def histories(
+    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme
+) -> Drawn:
+    """Draw values by update in grey, one line in colour; names stand at the ends of lines.
+
+    Args: short: names for a narrow window.
+    """
+    place, apart = -math.inf, max(value for line in lines.values() for _, value in line) / 19
+    ends: list[dict[str, object]] = []
+    for name, line in sorted(lines.items(), key=lambda item: item[1][-1][1]):
+        update, value = line[-1]
+        place = max(value, place + apart)
+        texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
+        ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
+    is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.42 * width)"
+    colour, right = accented(is_chosen, theme), alt.ExprRef(end)
+    chart: Any = curves(lines, title, theme)
+    chart = chart.encode(
+        color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
+        detail=alt.Detail("model:N"),
+    )  # fmt: skip
+    x, y = chart.encoding.x, chart.encoding.y
+    x["scale"].range, y["axis"].grid = [0, right], False
+    chart.encoding.strokeDash = chart.config = alt.Undefined
+    base, words = points(ends).encode(color=colour), "width < 700 ? datum.short : datum.long"
+    rules = base.mark_rule(strokeDash=[1, 3]).encode(
+        x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
+    )
+    names = base.mark_text(align="left", dx=6, fontSize=13).encode(
+        x=alt.value(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
+    )
+    return quiet(alt.layer(chart, rules, names), theme, height=380)
 
 
 def thinned(line: Curve) -> Curve:
@@ -142,46 +168,3 @@ def thinned(line: Curve) -> Curve:
         return line
     picked = np.linspace(0, len(line) - 1, MOST_POINTS).round().astype(int)
     return [line[index] for index in picked]
-
-
-def layer_maps(maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme) -> Drawn:
-    """Draw the maps of one layer, [H, T, S], side by side.
-
-    Raises: `ValueError` if the shape is not [H, queries, keys].
-    """
-    for weights in maps:
-        check_map(weights, queries, keys)
-    rows, columns = (
-        [f"{index} {plain_token(token)}" for index, token in enumerate(tokens, start=1)]
-        for tokens in (queries, keys)
-    )
-    values = [
-        {"head": head + 1, "query": rows[t], "key": columns[s], "weight": round(float(weight), 3)}
-        for (head, t, s), weight in np.ndenumerate(maps)
-    ]
-    plain = "split(datum.label, ' ')[1]"
-    chart = (
-        points(values)
-        .mark_rect()
-        .encode(
-            x=alt.X(
-                "key:N", sort=columns, title="key",
-                axis=alt.Axis(labelExpr=plain, labelAngle=-60, labelOverlap=True, orient="top"),
-            ),
-            y=alt.Y(
-                "query:N", sort=rows, title="query",
-                axis=alt.Axis(labelExpr=plain, labelOverlap=True),
-            ),
-            color=alt.Color("weight:Q", scale=weight_scale(theme), legend=None),
-            tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
-        )
-        .properties(width=180, height=max(80, round(180 * len(rows) / len(columns))))
-        .facet(
-            facet=alt.Facet(
-                "head:N", title=None,
-                header=alt.Header(labelExpr="'head ' + datum.value", labelColor=CHROME[theme].ink),
-            ),
-            columns=4,
-        )
-    )  # fmt: skip
-    return quiet(chart, theme)

@@ -34,7 +34,10 @@ from ui.head.choice import default_query
 from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 
-VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
+VIEWS = {
+    "grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix,
+    "against": views.draw_against,
+}  # fmt: skip
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
@@ -80,7 +83,7 @@ def draw(side: Side) -> None:
     tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
     if not tabs and choice.display != "matrix":
         views.draw_kinds(trace)
-    VIEWS[choice.display](shown, choice, chosen_maps)
+    VIEWS[name](shown, choice, chosen_maps)
     if view.kind == "checkpoint":
         draw_texts(view, trace)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -68,7 +68,7 @@ def whole(view: View) -> None:
     left = get_trace(setup.left)
     prepare_right(setup, left)
     AttentionSettings.enter(left)
-    with st.container(key="after_pairing"):
+    with st.container(key="after_hint"):
         draw_choice(setup)
     setup = read_right(setup, left)
     url_state.settle(compared=[member.finished for member in setup.views])

@@ -1,6 +1,6 @@
 import pytest
 
-from figures.training import Change, curves, differences
+from figures.training import Change, curves, differences, histories
 
 
 @pytest.mark.parametrize(
@@ -13,10 +13,15 @@ def test_updates_have_a_logarithmic_axis_where_most_are_early(
     assert spec["encoding"]["x"]["scale"].get("type") == kind
 
 
-def test_a_chosen_line_has_the_colour_and_the_others_are_grey() -> None:
-    lines = {name: [(0, 1.0), (9, 0.5)] for name in ("a", "b", "c")}
-    color = curves(lines, "loss", "light", chosen="b").to_dict()["encoding"]["color"]
-    assert color["scale"]["domain"] == ["other models", "b"]
+def test_lines_have_their_names_at_their_ends_apart_and_the_chosen_one_has_the_colour() -> None:
+    lines = {name: [(0, 9.5), (9, 0.5)] for name in ("a", "b", "c")}
+    short = dict(zip("abc", "xyz", strict=True))
+    spec = histories(lines, short, "b", "loss", "light").to_dict()
+    rows = spec["datasets"][spec["layer"][-1]["data"]["name"]]
+    assert {row["short"] for row in rows} == {"0.50  x", "0.50  y", "0.50  z"}
+    looks = spec["layer"][0]["encoding"]
+    assert 'datum.model === "b"' in str(looks["color"]) and "range" in looks["x"]["scale"]
+    assert [round(row["place"], 6) for row in rows] == [0.5, 1.0, 1.5]
 
 
 def test_rows_stand_below_the_question_of_their_group() -> None:

@@ -48,5 +48,7 @@ def test_every_head_is_measured_against_own_links(run_app: RunApp, tiny_checkpoi
     copied = json.loads(app.code[-1].value)
     assert copied["alignment_heads"] == grid.alignment_heads()
     assert app.query_params["errors"] == "on"
+    app.button(key="use_best").click().run()
+    assert [app.query_params[name] for name in ("row", "cell")] == [best.row, best.measure]
     app.text_area(key="own_links").set_value("A ||| B ||| 1-9").run()
     assert "Line 1: a link joins" in app.warning[0].value.replace("\\", "")

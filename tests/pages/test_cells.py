@@ -183,7 +183,7 @@ def test_a_second_measure_stands_beside_the_first(
 
 def test_the_view_opens_on_all_heads_by_weight_and_effect(run_app: RunApp) -> None:
     app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="against")
-    names = [text.value for text in app.main.markdown]
-    assert "**Mean over all layers and heads**" in names
+    boxes = [box.value for box in app.main.selectbox[:2]]
+    assert boxes == [0, 0]
     sent = [unpack(part.proto.bytes)[0] for part in app.main.get("bidi_component")]
     assert [one["noun"] for one in sent if "key_title" in one] == ["", "effect in nats"]

@@ -15,6 +15,7 @@ from figures.attention import head_table
 from figures.labels import cell_name, plain, signed
 from transformer.errors import InputError
 from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
+from transformer.measures.heads import mutual_information
 from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
 from transformer.measures.words import Row, links, words_of
 from transformer.trace.records import Trace
@@ -80,10 +81,12 @@ def row_now() -> Row:
 
 
 def place_now(trace: Trace) -> tuple[int | None, int | None]:
-    """Return the layer and head, from 0; by default layer 1, all heads together."""
+    """Return the layer and head, from 0; by default the most selective head of layer 1."""
     stored = url_state.stored(LAYER) or url_state.stored(HEAD)
     n_layers, n_heads = trace.cross.shape[:2]
-    return url_state.cell(n_layers, n_heads, "cross") if stored else (0, None)
+    if stored:
+        return url_state.cell(n_layers, n_heads, "cross")
+    return 0, int(mutual_information(trace.cross[:1]).argmax())
 
 
 def map_of(side: Side) -> Computation[Floats]:
@@ -230,6 +233,10 @@ def _draw_grid(grid: Grid) -> None:
         f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
         f"a guess along the diagonal has {best.diagonal:.1%}."
     )
+    places = zip(("layer", "head"), (best.layer, best.head), strict=True)
+    link = {name: "mean" if index is None else str(index + 1) for name, index in places}
+    st.button("Draw its links above", key="use_best", on_click=url_state.bring,
+              args=({"kind": "cross", "row": best.row, "cell": best.measure, **link},))  # fmt: skip
     measure = name if name in grid.measures else "weight"
     errors = grid.errors()[list(grid.measures).index(measure), get_args(Row).index(row)]
     at = tuple(

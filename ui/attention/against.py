@@ -1,4 +1,4 @@
-"""Texts below a map, and beside the matrix a second measure with the cells that disagree."""
+"""Texts below a map, and a second measure beside it with the cells that disagree."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import cell_name, plain, reads, signed
-from transformer.measures.heads import ranks
 from transformer.trace.records import CELL_MEASURES
 from ui.attention.choice import get_maps, places_of
 from ui.attention.maps import AttentionChoice, shown_map
@@ -15,19 +14,22 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import CELL_TEXTS
 from ui.core.view import View
-from ui.core.widgets import CellChoice, bound
+from ui.core.widgets import CellChoice, bound, cell_measure
 from ui.frame.cells import about_cells, measured_view, why_not_measure
+from ui.frame.page import link_to
 from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
 
 MOST = 3  # cells that are framed
-SMALL = 0.1  # of a map's largest: cells below it by both measures have no rank but noise
+SMALL = 0.1  # of a map's largest: smaller differences are not named
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
     """Say below a map what its cells show, and which keys get its attention."""
     if text := about_cells(view.of_weights, places_of(choice), check=check):
         st.caption(text)
+    if "effect" in (cell_measure(), url_state.get(CellChoice.against) * check):
+        link_to("removals", "Take out whole heads")
     draw_keys(view, choice)
 
 
@@ -59,44 +61,46 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
 
 
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
-    """Return both maps with frames around the cells whose ranks differ most, and sentences."""
+    """Return both maps, framed at cells that are large in one map alone, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
-    sizes = [np.abs(shown.weights) for shown in (one, other)]
-    whole = np.ones(sizes[0].shape, bool)
-    seen = np.tril(whole) if one.causal else whole
-    places = [np.zeros(seen.shape), np.zeros(seen.shape)]
-    for place, size in zip(places, sizes, strict=True):
-        place[seen] = seen.sum() + 1 - ranks(size[seen])  # 1 is the largest
-    small = np.maximum(*(size / (size[seen].max() or 1) for size in sizes)) < SMALL
-    gaps = np.where(small, 0, np.abs(places[0] - places[1]))
-    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.count_nonzero(gaps))]
+    shares = [np.abs(shown.weights) / (np.abs(shown.weights).max() or 1) for shown in (one, other)]
+    gaps = np.abs(shares[0] - shares[1])
+    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= SMALL))]
     cells = tuple(divmod(int(at), gaps.shape[1]) for at in order)
     nouns = [shown.noun or "attention weight" for shown in (one, other)]
     sentences = []
     for query, key in cells:
         parts = (
-            f"{noun} {signed(shown.weights[query, key])} (rank {place[query, key]:.0f})"
-            for noun, shown, place in zip(nouns, (one, other), places, strict=True)
+            f"{noun} {signed(shown.weights[query, key])} ({share[query, key]:.0%})"
+            for noun, shown, share in zip(nouns, (one, other), shares, strict=True)
         )
         edge = plain(reads(one.query_tokens[query], one.key_tokens[key]))
         sentences.append(f"{edge}: {', '.join(parts)}.")
     return replace(one, ringed=cells), replace(other, ringed=cells), sentences
 
 
-def draw_beside(other: Map | str, sentences: list[str]) -> None:
-    """Draw the control, and the second map with the cells where the two disagree most."""
+def choose_second() -> None:
+    """Draw the control of the second measure."""
     names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
     st.selectbox(
-        "Second measure", CELL_MEASURES, format_func=names.__getitem__,
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=220,
         label_visibility="collapsed", **bound(CellChoice.against),
     )  # fmt: skip
-    if not isinstance(other, Map):
-        st.caption(other)
-        return
-    show(other.lens(300), key="against")
-    st.markdown(
-        "\n".join(
-            ["Where they disagree most (rank 1 is the largest):\n", *map("- {}".format, sentences)]
-        )
-    )
+
+
+def draw_beside(other: Map | str) -> None:
+    """Draw the second map and what it shows, or why there is none."""
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    if isinstance(other, Map):
+        show(other.lens(420), key="against")
+        other = f"**{texts['label']}.** {texts['text']}"
+    st.caption(other)
+
+
+def draw_differences(sentences: list[str]) -> None:
+    """Draw the cells on which two measures disagree most."""
+    lead = "Where they disagree most (in brackets: compared with the largest of the map):"
+    if not sentences:
+        lead = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
+    st.markdown("\n".join([f"{lead}\n", *map("- {}".format, sentences)]))

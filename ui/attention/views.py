@@ -13,7 +13,7 @@ from figures.attention import head_table
 from figures.labels import code, plain_token
 from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
-from ui.attention.against import draw_beside, other_map, ringed, say_measure
+from ui.attention import against
 from ui.attention.choice import (
     AttentionSettings,
     ask_pair,
@@ -118,7 +118,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             shown.lens(height, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
-        say_measure(view, choice)
+        against.say_measure(view, choice)
         offer_cut(view, choice, maps)
         enlarged = replace(choice, display="matrix", queries=(), keys=())
         offer(view, enlarged, maps, "enlarged", "Download this map")
@@ -221,9 +221,7 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    against, shown = url_state.get(AttentionSettings.display) == "against", shown_map(maps, choice)
-    if against:
-        shown, other, sentences = ringed(shown, other_map(view, choice))
+    shown = shown_map(maps, choice)
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
@@ -234,24 +232,44 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
             on_choose=lambda selection: choose_selection(maps.pieces(*selection)),
             on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
-        say_measure(view, choice, check=against)
+        against.say_measure(view, choice)
         offer_cut(view, choice, maps)
     with sums.container():
         draw_kinds(get_trace(view))
-        n_layers, n_heads = maps.weights.shape[:2]
-        over = "Mean" if choice.how == "mean" else "Maximum"
-        layer_and_head(
-            "matrix", choice.kind, n_layers, n_heads, st.columns(2), over,
-            lambda: url_state.put(AttentionSettings.map, "cell"), cell=choice.cell,
-            label_visibility="visible",
-        )  # fmt: skip
-        if choice.chosen:
-            st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-        if against:
-            draw_beside(other, sentences)
-        else:
-            several = measured_view(view)
-            _draw_sums(choice, get_maps(several, get_trace(several), choice))
+        _draw_place(choice, maps, st.columns(2), label_visibility="visible")
+        several = measured_view(view)
+        _draw_sums(choice, get_maps(several, get_trace(several), choice))
+
+
+def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
+    """Draw one map by two measures, and the cells on which they disagree."""
+    one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        draw_kinds(get_trace(view))
+        _draw_place(choice, maps, width=150)
+        against.choose_second()
+    _say_name(view, one, choice)
+    left, right = st.columns(2, gap="medium")
+    with left.container():
+        draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
+    with right.container():
+        against.draw_beside(other)
+    against.draw_differences(sentences)
+    against.say_measure(view, choice, check=True)
+
+
+def _draw_place(
+    choice: AttentionChoice, maps: Maps, wheres: Sequence[DeltaGenerator | None] = (None, None),
+    **arguments: Any,
+) -> None:  # fmt: skip
+    """Draw the controls of the layer and the head of one map."""
+    n_layers, n_heads = maps.weights.shape[:2]
+    layer_and_head(
+        "matrix", choice.kind, n_layers, n_heads, wheres, "Maximum" * (choice.how == "max"),
+        lambda: url_state.put(AttentionSettings.map, "cell"), choice.cell, **arguments,
+    )  # fmt: skip
+    if choice.chosen:
+        st.caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
 
 
 def draw_combine() -> None:

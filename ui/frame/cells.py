@@ -101,7 +101,7 @@ def _about(view: View, places: Sequence[Place], check: bool) -> str:
         return reason
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
-    if name != "weight" or only:
+    if name != "weight" or only or check:
         parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
     if only:
         parts.append(

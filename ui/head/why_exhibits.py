@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figures.exhibit import Exhibit, Series, file_stem
-from figures.labels import KIND_NAMES, code, plain_token, query_labels, show_token, signed
+from figures.labels import KIND_NAMES, code, plain_token, query_labels, signed
 from transformer.attribution.reasons import Reasons, Trial, reasons, trials
 from transformer.trace.parts import Part
 from transformer.trace.records import Trace
@@ -105,7 +105,7 @@ def matrix_of(split: Reasons, names: Names) -> Map:
     """Return the largest parts of query and key as a map."""
     rows, columns, shares = split.grouped(SHOWN)
     of_query, of_key = ([names.short(part) for part in side] for side in (rows, columns))
-    query, key = (f"part of {show_token(names.token(side))}" for side in ("query", "key"))
+    query, key = (f"part of {plain_token(names.token(side))}" for side in ("query", "key"))
     values = shares.astype(np.float32)
     return Map(
         values, of_query, of_key, "Parts of the score", query, key, signed=("against", "for")

@@ -11,7 +11,7 @@ from typing import Any, cast
 import streamlit as st
 
 from figures.labels import KIND_NAMES, code, plain
-from figures.training import curves, layer_maps
+from figures.training import curves
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
@@ -20,6 +20,8 @@ from transformer.training.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Report
+from ui.components.grid import grid_component, grid_sheet
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart
@@ -167,7 +169,7 @@ def _draw_controls(run: Training) -> None:
 
 
 def _draw_maps(run: Training, names: list[str]) -> None:
-    choose_one("Attention, last layer", KIND, KIND_NAMES, label_visibility="visible")
+    choose_one("Attention", KIND, KIND_NAMES, label_visibility="visible")
     updates = map_updates(run.lane(0))
     if not updates:
         st.caption("Maps appear after the first update.")
@@ -179,7 +181,7 @@ def _draw_maps(run: Training, names: list[str]) -> None:
     for index, name in enumerate(names):
         path = run.lane(index)
         try:
-            maps = read_maps(path, update)[kind][-1]
+            maps = read_maps(path, update)[kind]
         except (OSError, ValueError, KeyError):
             continue
         if (probe := read_probe(path)) is None:
@@ -189,11 +191,8 @@ def _draw_maps(run: Training, names: list[str]) -> None:
         keys = target if kind == "decoder_self" else source
         lead = f"{plain(name)}, after" if len(names) > 1 else "After"
         st.caption(f"{lead} update {update:,}")
-        draw_chart(
-            layer_maps(maps, queries, keys, current_theme()),
-            f"{KIND_NAMES[kind]} of {len(maps)} heads after update {update}",
-            key=f"training_maps_{index}", width="content",
-        )  # fmt: skip
+        sheet = grid_sheet(maps, queries, keys, label=f"{KIND_NAMES[kind]}, update {update}")
+        show(grid_component(sheet, (None, None)), key=f"training_maps_{index}")
 
 
 def _draw_keep(run: Training, use: Callable[[str], None]) -> None:

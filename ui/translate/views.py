@@ -61,7 +61,9 @@ def draw_layers(view: View, trace: Trace) -> None:
     show(computed(view, LAYERS), key="layers")
     st.caption(
         "The stronger the colour, the more probable the token. **Bold** is the token predicted in "
-        "the end; in other cells the small number is that token's rank."
+        "the end; in other cells the small number is that token's rank. "
+        "Where one table both reads and writes tokens (tied embeddings), each token's own row fits "
+        "its embedding best, so the first column repeats the input."
     )
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)

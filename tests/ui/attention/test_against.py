@@ -16,19 +16,13 @@ def test_ties_share_a_rank() -> None:
     assert ranks(np.array([3, 1, 3, 2])).tolist() == [3.5, 1, 3.5, 2]
 
 
-def test_the_cells_whose_ranks_differ_most_are_ringed_on_both_maps() -> None:
-    changes = np.array([[-2, 0.5, 0.1], [-3, 0.6, 0.2]], np.float32)  # ranks 2 4 6 1 3 5
+def test_the_cells_that_differ_most_in_share_of_the_largest_are_ringed_on_both_maps() -> None:
+    changes = np.array([[-2, 0.6, 0.1], [-3, 0.6, 0]], np.float32)  # shares 67 20 3 100 20 0%
     other = dataclasses.replace(ONE, weights=changes, noun="effect in nats")
-    one, two, sentences = ringed(ONE, other)  # ranks 1 4 5 6 2 3
-    assert one.ringed == two.ringed == ((1, 0), (1, 2), (0, 0))
+    one, two, sentences = ringed(ONE, other)  # shares 100 29 14 7 86 50%
+    assert one.ringed == two.ringed == ((1, 0), (1, 1), (1, 2))
     assert sentences[0] == (
-        "“b” reads “x”: attention weight 0.05 (rank 6), effect in nats −3.00 (rank 1)."
+        "“b” reads “x”: attention weight 0.05 (7%), effect in nats −3.00 (100%)."
     )
-    assert ringed(ONE, ONE)[0].ringed == ()
-
-
-def test_cells_that_are_masked_have_no_rank() -> None:
-    square = Map(ONE.weights[:, :2], ("a", "b"), ("x", "y"), "", "", "", causal=True)
-    other = dataclasses.replace(square, weights=square.weights[::-1] * 1.0)
-    one, _, sentences = ringed(square, other)
-    assert (0, 1) not in one.ringed and "(rank 3)" in sentences[0]
+    little = dataclasses.replace(ONE, weights=ONE.weights * 3 + np.float32(0.1))
+    assert ringed(ONE, little)[0].ringed == ()

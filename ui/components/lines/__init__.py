@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.palette import THEMES, categorical
+from figures.palette import ROLES, THEMES, categorical
 from transformer.measures.heads import Head, information, kept_lines
 from transformer.types import Floats
 from ui.components.packing import Component, fits, index_pairs, labels
@@ -90,6 +90,7 @@ def drawing(
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),
         "causal": causal,
+        "roles": ROLES,
         # Several heads open on the query whose weights differ most from the others'.
         "lead": int(information(chosen).mean(axis=0).argmax()) if len(heads) else 0,
     }

@@ -1,7 +1,7 @@
 // Attention as lines between tokens, one colour per head. The choice is {heads, pin}.
 //
 // The canvas covers only the visible tokens and stays in place while they scroll.
-import { classHeight, fitRows, inkOn, isOffline, make, percent, plain, press, range, remember, rove, rowsInWords, setBox, sharp, shown, spokenList,
+import { classHeight, fitRows, inkOn, isOffline, make, percent, plain, press, range, remember, rolesOf, rove, rowsInWords, setBox, sharp, shown, spokenList,
   syncChoice, themeOf, touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
@@ -163,6 +163,7 @@ function paint(root, lines, parts, view, heads, active, muted) {
   const width = parts.scroll.clientWidth;
   if (!width) return;
   const colours = lines.colours[themeOf(root)];
+  rolesOf(root, lines);
   const pen = sharp(canvas, width, view.height);
   const top = parts.scroll.scrollTop;
   let strokes = visible(lines, view, heads, active, top);
