@@ -19,7 +19,6 @@ from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.beside import Setup
 from ui.frame.page import Entry, Page
-from ui.translate.player import read_link
 from ui.work.desk import fragment, get_trace
 
 
@@ -62,8 +61,6 @@ def whole(view: View) -> None:
     """Draw both translations and the chosen view below them."""
     every = [section.beside for section in sections().values()]
     url_state.show(TOPIC, *(param for beside in every for param in beside.params))
-    if url_state.get(TOPIC) == "steps":
-        read_link()
     setup = read_setup(view)
     left = get_trace(setup.left)
     prepare_right(setup, left)

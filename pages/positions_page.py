@@ -11,18 +11,8 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.frame.page import Entry, Page
+from ui.positions import views
 from ui.positions.split import SPLIT, draw_split
-from ui.positions.views import (
-    PositionsChoice,
-    draw_beyond,
-    draw_distances,
-    draw_learned,
-    draw_products,
-    draw_shift,
-    draw_stored,
-    draw_table,
-    say_nothing_learned,
-)
 from ui.work.desk import get_translator
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
@@ -39,7 +29,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     width_param: Param[int] = Param("d", url_state.whole(2, 2048), min(own, 2048))
     layout_param: Param[str] = Param("layout", url_state.one_of(LAYOUTS), opens_with)
     url_state.show(width_param, layout_param)
-    PositionsChoice.show()
+    views.PositionsChoice.show()
 
     first = st.container()  # the picture; its controls stand below
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
@@ -48,7 +38,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         help=term("d_model") + "\n\nOpens at the model's own width.",
     )  # fmt: skip
     n_positions = inputs[1].slider(
-        "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
+        "Positions", 8, 512, help=term("positional encoding"), **bound(views.PositionsChoice.length)
     )
     layout = choose_one(
         "Layout", layout_param, {name: name.capitalize() for name in LAYOUTS}, inputs[2],
@@ -77,18 +67,18 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     kind = config.positions if config and model else "learned"
     beyond = "learned" if kind == "relative" else kind
     if model and kind == "relative":
-        draw_distances(view, model)
+        views.draw_distances(view, model)
     with first:
-        draw_shift(d_model, layout)
-    draw_table(d_model, n_positions, layout, trained)
-    draw_products(d_model, n_positions, layout)
-    draw_beyond(view, d_model, n_positions, trained, tables, beyond)
+        views.draw_shift(d_model, layout)
+    views.draw_table(d_model, n_positions, layout, trained)
+    views.draw_products(d_model, n_positions, layout)
+    views.draw_beyond(view, d_model, n_positions, trained, tables, beyond)
     if model is None:
-        say_nothing_learned(view)
+        views.say_nothing_learned(view)
     elif kind == "stored":
-        draw_stored(view, model)
+        views.draw_stored(view, model)
     elif tables:
-        draw_learned(view, model)
+        views.draw_learned(view, model)
 
 
 def whole(view: View) -> None:

@@ -17,16 +17,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
 from ui.frame.page import Entry, Page
-from ui.tokens import exhibits, words
-from ui.tokens.choice import (
-    TokensChoice,
-    get_reading,
-    near_token,
-    other_cuts_of,
-    side_now,
-    token_now,
-    vectors,
-)
+from ui.tokens import choice, exhibits, words
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
 from ui.work.desk import computed, drawn, get_translator
@@ -37,10 +28,10 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the nearest tokens in each embedding matrix."""
-    number, pieces = url_state.get(TokensChoice.count), tokenizer.pieces
-    by_use = computed(view, near_token(side, token, number))
+    number, pieces = url_state.get(choice.TokensChoice.count), tokenizer.pieces
+    by_use = computed(view, choice.near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(by_use)))
-    place.slider("Neighbours", 3, 30, **bound(TokensChoice.count), help=term("cosine"))
+    place.slider("Neighbours", 3, 30, **bound(choice.TokensChoice.count), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(by_use)), by_use.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
@@ -53,20 +44,20 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the sentence's vectors with and without positions, on the same axes."""
-    number = url_state.get(TokensChoice.background)
-    points = computed(view, vectors(side, number))
+    number = url_state.get(choice.TokensChoice.background)
+    points = computed(view, choice.vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", words.about_plane(points, stack))
     left, right = place.columns([3, 2])
-    choose_one("Vectors", TokensChoice.shown, _VECTORS, left, label_visibility="visible")
+    choose_one("Vectors", choice.TokensChoice.shown, _VECTORS, left, label_visibility="visible")
     right.slider(
-        "Frequent pieces behind them", 0, 2_000, step=100, **bound(TokensChoice.background),
+        "Frequent pieces behind them", 0, 2_000, step=100, **bound(choice.TokensChoice.background),
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
     )  # fmt: skip
     chart = drawn(
         plane, points.content, points.entering, points.tokens, points.axes.shares.tolist(),
         current_theme(),
-        added=next(name for name in ADDED if name == url_state.get(TokensChoice.shown)),
+        added=next(name for name in ADDED if name == url_state.get(choice.TokensChoice.shown)),
         chosen=[i for i, id_ in enumerate(points.ids) if id_ == token],
         background=points.background,
         background_tokens=[tokenizer.pieces[i] for i in points.background_ids],
@@ -79,25 +70,25 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
 
 def first(shown: Side) -> list[Computation[Any]]:
     """Return the computations of the sentence and its vectors."""
-    view, side = shown.view, side_now()
-    TokensChoice.enter(view)
+    view, side = shown.view, choice.side_now()
+    choice.TokensChoice.enter(view)
     tokenizer = tokenizer_of(get_translator(view), side)
-    reading = get_reading(view, side)
-    token = token_now(reading, tokenizer.vocab_size)
+    reading = choice.get_reading(view, side)
+    token = choice.token_now(reading, tokenizer.vocab_size)
     return [
-        other_cuts_of(reading, tokenizer),
-        near_token(side, token, url_state.get(TokensChoice.count)),
-        vectors(side, url_state.get(TokensChoice.background)),
+        choice.other_cuts_of(reading, tokenizer),
+        choice.near_token(side, token, url_state.get(choice.TokensChoice.count)),
+        choice.vectors(side, url_state.get(choice.TokensChoice.background)),
     ]
 
 
 def draw(shown: Side) -> None:
     """Draw a sentence's way from letters to vectors with positions."""
     view = shown.view
-    TokensChoice.enter(view)
-    side = side_now()
-    tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
-    token = token_now(reading, tokenizer.vocab_size)
+    choice.TokensChoice.enter(view)
+    side = choice.side_now()
+    tokenizer, reading = tokenizer_of(get_translator(view), side), choice.get_reading(view, side)
+    token = choice.token_now(reading, tokenizer.vocab_size)
     place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
     with place:
         tokens = count(len(reading.ids), "token")
@@ -117,6 +108,6 @@ PAGE = Page(
     "tokens", "Tokens", ":material/segment:", draw, first=first,
     entries=(Entry("The whole model", 2),),
     needs=("vocabulary",),
-    choice=(TokensChoice,),
+    choice=(choice.TokensChoice,),
     beside=(PIECES,),
 )  # fmt: skip

@@ -37,7 +37,6 @@ from ui.translate.player import (
     place_now,
     places_now,
     player_of,
-    read_link,
     remember,
     within,
 )
@@ -132,7 +131,6 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)

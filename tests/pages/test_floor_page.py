@@ -30,18 +30,6 @@ def test_a_link_opens_on_any_part(open_page: RunApp, drawn: list[dict[str, Any]]
         assert drawn[-1]["chosen"].focus == "decoder.3"
 
 
-@pytest.mark.parametrize(
-    ("older", "focus"),
-    [({"floor": "3", "block": "encoder_ffn"}, "encoder.2.ffn"), ({"layer": "1"}, "decoder.1"),
-     ({"floor": "2", "block": "decoder_stream"}, "decoder.2")],
-)  # fmt: skip
-def test_older_links_name_a_layer_and_a_network(
-    open_page: RunApp, drawn: list[dict[str, Any]], older: dict[str, str], focus: str
-) -> None:
-    open_page(**older)
-    assert drawn[-1]["chosen"].focus == focus
-
-
 def reporting(
     monkeypatch: pytest.MonkeyPatch, app: Any, event: str, parse: str, report: Any
 ) -> None:

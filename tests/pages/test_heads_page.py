@@ -30,7 +30,7 @@ from ui.heads import jobs
 from ui.heads.choice import term_of
 from ui.heads.exhibits import role_exhibit
 from ui.heads.views import snippet
-from ui.work.studies import _FOLDERS, Opened, in_words, rules
+from ui.work.studies import Opened, _folders, in_words, rules
 from ui.work.studies import studies as studies_listed
 
 
@@ -213,7 +213,7 @@ def test_without_a_study_the_page_says_how_to_make_one(
 def test_edits_of_links_do_not_fill_the_list_of_studies(tmp_path: Path) -> None:
     for number in range(300):
         assert studies_listed(ModelRef(tmp_path, edits=f"off cross.1.{number}")) == []
-    assert len(_FOLDERS._results) <= 200
+    assert _folders.cache_info().currsize <= 200
 
 
 @pytest.fixture

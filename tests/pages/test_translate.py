@@ -137,7 +137,7 @@ def test_a_link_leaves_it_out_or_asks_for_it(run_app: RunApp) -> None:
     assert "opening" not in asked.query_params  # a reload does not play it again
 
 
-def test_a_head_is_of_one_part_and_older_links_show_it_in_both(run_app: RunApp) -> None:
+def test_a_head_is_of_one_part(run_app: RunApp) -> None:
     def opens_on(**link: str) -> tuple[str, int | None, int | None]:
         choice = messages(run_app(sentence=CAT, **link), "player")[0][0]["choice"]
         return choice["kind"], choice["layer"], choice["head"]
@@ -147,7 +147,7 @@ def test_a_head_is_of_one_part_and_older_links_show_it_in_both(run_app: RunApp) 
     # It is shown only by pages that have its part.
     assert opens_on(kind="encoder_self", layer="1", head="2") == telling
     assert opens_on(kind="decoder_self", layer="1", head="2") == ("decoder_self", 1, 2)
-    assert opens_on(layer="1", head="2") == ("both", 1, 2)
+    assert opens_on(layer="1", head="2") == ("cross", 1, 2)
     assert opens_on(layer="mean", head="mean") == ("cross", None, None)
     # The same session follows a link to another head of the part that it shows already.
     app = run_app(sentence=CAT, kind="cross", layer="1", head="2")

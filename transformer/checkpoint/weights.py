@@ -7,7 +7,7 @@ changes during a read is refused like a damaged file.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,8 +20,7 @@ from torch.overrides import TorchFunctionMode
 from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.folders import FileCache
-from transformer.files.safe import check_file, check_unchanged, is_there, open_file
+from transformer.files.safe import MAX_CACHED, check_file, check_unchanged, is_there, open_file
 from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
 from transformer.files.torch_file import read_torch
 from transformer.model import Transformer
@@ -38,9 +37,6 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
 
 
-_DIGESTS: FileCache[str] = FileCache()
-
-
 def weights_digest(folder: Path) -> str:
     """Return the digest of a checkpoint's weight file or shards, "" if they are missing.
 
@@ -52,12 +48,14 @@ def weights_digest(folder: Path) -> str:
         files = [file] if is_there(file) else sorted(ref.folder.glob("*-?????-of-?????.*"))
         statuses = [path.stat() for path in files]
         version = tuple((status.st_size, status.st_mtime_ns, status.st_ino) for status in statuses)
-        return at(_DIGESTS.get(files[0], version, lambda: _digest_of(files)), ref.updates)
-    except (OSError, ValueError, IndexError):
+        return at(_digest_of(tuple(files), version), ref.updates) if files else ""
+    except (OSError, ValueError):
         return ""
 
 
-def _digest_of(files: Sequence[Path]) -> str:
+@lru_cache(maxsize=MAX_CACHED)
+def _digest_of(files: tuple[Path, ...], version: Hashable) -> str:
+    del version  # part of the key
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:

@@ -22,7 +22,7 @@ def check_place(path: Path) -> None:
         raise OSError(problem, os.strerror(problem), str(path))
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes | memoryview) -> None:
     """Write a file atomically and durably: it appears whole or not at all, even after a crash.
 
     Anything that is not a regular file, such as /dev/null, is written to rather than replaced.

@@ -56,6 +56,9 @@ def modified(path: Path) -> int:
         return 0
 
 
+#: Results about files that are cached, more than any folder of checkpoints holds.
+MAX_CACHED = 10_000
+
 #: Suffixes of files in a fingerprint, and the maximum number of files.
 _COUNTED = (".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz")
 _MOST_COUNTED = 200

@@ -7,13 +7,13 @@ be opened are listed with the reason.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, split_name
 from transformer.errors import CheckpointError
-from transformer.files.folders import FileCache
-from transformer.files.safe import fingerprint, is_there, modified
+from transformer.files.safe import MAX_CACHED, fingerprint, is_there, modified
 from transformer.files.unread import listed
 from transformer.models import own
 from transformer.models.arrays import kind as arrays
@@ -38,20 +38,18 @@ KINDS: dict[Kind, ModelKind] = {
     "checkpoint": own,
 }
 
-_ENTRIES: FileCache[Entry] = FileCache()
-_KINDS: FileCache[Kind] = FileCache()
-
 
 def resolve(path: str | Path | ModelRef) -> ModelRef:
     """Return the reference to a model as it is on disk now: its kind and fingerprint."""
     ref = ModelRef.of(path)
-    mark = fingerprint(ref.folder)
+    ref = replace(ref, mark=fingerprint(ref.folder))
+    return replace(ref, kind=_kind_of(ref.edited(""), modified(ref.folder)))
 
-    def judge() -> Kind:
-        return next(name for name, kind in KINDS.items() if kind.fits(ref))
 
-    kind = _KINDS.get(ref.path, (mark, modified(ref.folder)), judge)
-    return replace(ref, kind=kind, mark=mark)
+@lru_cache(maxsize=MAX_CACHED)
+def _kind_of(ref: ModelRef, time: int) -> Kind:
+    del time  # part of the key
+    return next(name for name, kind in KINDS.items() if kind.fits(ref))
 
 
 def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:
@@ -83,16 +81,16 @@ def inspect_entry(path: str | Path | ModelRef) -> Entry:
 
 def describe(ref: ModelRef) -> Entry:
     """Describe a resolved model, from a cache if its files have not changed."""
-    stored = ref.edited("")
-
-    def read() -> Entry:
-        try:
-            return KINDS[ref.kind].describe(stored)
-        except CheckpointError as error:
-            return Entry(ref.name, stored, error=str(error))
-
-    entry = _ENTRIES.get(ref.path, stored, read)
+    entry = _entry_of(ref.edited(""))
     return replace(entry, ref=ref) if ref.edits else entry
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def _entry_of(ref: ModelRef) -> Entry:
+    try:
+        return KINDS[ref.kind].describe(ref)
+    except CheckpointError as error:
+        return Entry(ref.name, ref, error=str(error))
 
 
 def list_entries(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -11,8 +12,7 @@ from transformer.checkpoint.snapshots import History
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.folders import FileCache
-from transformer.files.safe import json_object
+from transformer.files.safe import MAX_CACHED, json_object
 from transformer.models.one_stack.config import StackConfig
 from transformer.trace.tracer import Tracer
 
@@ -121,9 +121,6 @@ class ModelKind(Protocol):
         """Load a model. Raises `CheckpointError`, and `InputError` for an unknown device."""
 
 
-_IDENTITIES: FileCache[dict[str, Any]] = FileCache()
-
-
 def identity(folder: Path) -> dict[str, Any] | None:
     """Return the format's keys in config.json, or None if the file is missing."""
     path = folder / "config.json"
@@ -131,11 +128,12 @@ def identity(folder: Path) -> dict[str, Any] | None:
         status = path.stat()
     except (OSError, ValueError):
         return None
+    return _identity(path, status.st_size, status.st_mtime_ns)
 
-    def read() -> dict[str, Any]:
-        with suppress(CheckpointError):
-            values = json_object(path)
-            return {name: values[name] for name in ("model_type", "task") if name in values}
-        return {}
 
-    return _IDENTITIES.get(path, (status.st_size, status.st_mtime_ns), read)
+@lru_cache(maxsize=MAX_CACHED)
+def _identity(path: Path, *version: int) -> dict[str, Any]:
+    with suppress(CheckpointError):
+        values = json_object(path)
+        return {name: values[name] for name in ("model_type", "task") if name in values}
+    return {}

@@ -13,9 +13,9 @@ atomically: they get their name once they are on disk.
 """
 
 import dataclasses
+import io
 import json
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,6 @@ from transformer.training.watching import read_metrics
 
 log = logging.getLogger(__name__)
 
-#: Name of an unfinished state.pt.
-_PARTIAL = "state.pt.partial"
 #: Key of the training text's fingerprint in recipe.json.
 _TEXT = "text"
 #: Settings that a resumed run may change.
@@ -79,7 +77,7 @@ class RunFolder:
             self._check_same(values, text)
         self.path.mkdir(parents=True, exist_ok=True)
         files = (file for kind in ("*", "epochs/*", "snapshots/*") for file in self.path.glob(kind))
-        partial = [f for f in files if TEMPORARY.fullmatch(f.name) or f.name == _PARTIAL]
+        partial = [file for file in files if TEMPORARY.fullmatch(file.name)]
         for file in partial:  # may be large
             file.unlink(missing_ok=True)
         if partial:
@@ -125,20 +123,9 @@ class RunFolder:
             "progress": dataclasses.asdict(progress),
             "threads": torch.get_num_threads(),
         }
-        temporary = self.state.with_name(_PARTIAL)
-        try:
-            with open(temporary, "wb") as file:
-                torch.save(state, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.state)
-        except (OSError, RuntimeError) as error:
-            temporary.unlink(missing_ok=True)  # frees the disk, which may be full
-            # PyTorch raises another error as it closes the archive, which hides the system's.
-            cause = error.__context__ if isinstance(error, RuntimeError) else error
-            if not isinstance(cause, OSError):
-                raise
-            raise OSError(cause.errno, cause.strerror or str(cause), str(self.state)) from None
+        file = io.BytesIO()
+        torch.save(state, file)
+        write_atomic(self.state, file.getbuffer())
 
     def load_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device

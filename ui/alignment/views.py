@@ -24,14 +24,7 @@ from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
 from transformer.types import Floats, Report
-from ui.alignment.exhibits import (
-    ROWS,
-    drawing_of,
-    grid_exhibit,
-    units_of,
-    word_for_word,
-    word_map,
-)
+from ui.alignment import exhibits
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.choice import Choice
@@ -93,7 +86,7 @@ def map_of(side: Side) -> Computation[Floats]:
     """Return the computation of the map on screen."""
     place = cell_measure(), *place_now(side.trace), row_now()
     return Computation(
-        "word map", place, lambda model, trace: word_map(model, trace, *place)
+        "word map", place, lambda model, trace: exhibits.word_map(model, trace, *place)
     )  # fmt: skip
 
 
@@ -105,22 +98,24 @@ def draw_links(side: Side) -> None:
         cell = layer_and_head(
             "alignment", "cross", n_layers, n_heads, cell=place_now(trace), width=150
         )
-        names = {name: f"{name.capitalize()} row" for name in ROWS}
+        names = {name: f"{name.capitalize()} row" for name in exhibits.ROWS}
         choose_one("Row", AlignmentChoice.row, names, st.container(width="content"))
         st.toggle("Soft", **bound(AlignmentChoice.soft), help="All links that together hold 90% "
                   "of a word's row, not the largest alone.")  # fmt: skip
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
-    show(drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment")
+    show(
+        exhibits.drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment"
+    )
     found = sorted(links(maps), key=lambda link: link[::-1])
-    words = words_of(trace, row, units_of(trace, row))
+    words = words_of(trace, row, exhibits.units_of(trace, row))
     spelled = " · ".join(
         f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
         for source, target in found
     )
     log_probs = trace.log_probs
     st.markdown(
-        f"**In words** ({ROWS[row]}): {spelled}.  \n:gray["
+        f"**In words** ({exhibits.ROWS[row]}): {spelled}.  \n:gray["
         f"{'The given' if trace.forced else 'This'} translation has log-probability "
         f"{signed(float(log_probs.sum()))} nats, {signed(float(log_probs.mean()))} a token.]"
     )
@@ -134,7 +129,7 @@ def draw_links(side: Side) -> None:
                 draw_steer_form(view)
         download_button(
             partial(
-                figure_for, view, word_for_word, measure=cell_measure(),
+                figure_for, view, exhibits.word_for_word, measure=cell_measure(),
                 layer=cell[0], head=cell[1], row=row, soft=soft,
             ),
             key="alignment", name=f"word-for-word-{cell_measure()}", n_numbers=maps.size,
@@ -228,7 +223,7 @@ def _draw_grid(grid: Grid) -> None:
     where = cell_name((best.layer, best.head), "together").capitalize()
     low, high = best.interval
     st.markdown(
-        f"**{where}, by {best.measure}, in {ROWS[best.row]}.** Chosen on one "
+        f"**{where}, by {best.measure}, in {exhibits.ROWS[best.row]}.** Chosen on one "
         f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; "
         f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
         f"a guess along the diagonal has {best.diagonal:.1%}."
@@ -243,7 +238,7 @@ def _draw_grid(grid: Grid) -> None:
         int(place) for place in np.unravel_index(errors[:, :-1].argmin(), errors[:, :-1].shape)
     )
     st.caption(
-        f"AER of each head by {measure}, in {ROWS[row]}, over all pairs; 0 is best."
+        f"AER of each head by {measure}, in {exhibits.ROWS[row]}, over all pairs; 0 is best."
         + _NO_EFFECT * (name == "effect")
     )
     draw_chart(
@@ -261,4 +256,4 @@ def _draw_grid(grid: Grid) -> None:
     })  # fmt: skip
     st.caption("Your alignment heads, [layer, head] from 0, better than the diagonal, to copy:")
     st.code(heads, language="json")
-    download_button(lambda: grid_exhibit(grid), key="errors", name="alignment-errors")
+    download_button(lambda: exhibits.grid_exhibit(grid), key="errors", name="alignment-errors")

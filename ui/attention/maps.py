@@ -11,19 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import (
-    EFFECT_ENDS,
-    KIND_NAMES,
-    READS_PREDICTS,
-    cell_name,
-    cell_noun,
-    combination,
-    name_of_kind,
-    one_stack,
-    query_labels,
-    row_labels,
-    texts_of,
-)
+from figures import labels
 from transformer.measures.heads import (
     PATTERNS,
     Head,
@@ -141,13 +129,14 @@ ABOUT_ONE_STACK: dict[AttentionKind, str] = {
 
 def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
     """Return the texts about one kind of attention in this model."""
-    about, (queries, keys), short = ABOUT[kind], texts_of(trace, kind), KIND_NAMES[kind]
-    if one_stack(trace):
+    about, short = ABOUT[kind], labels.KIND_NAMES[kind]
+    queries, keys = labels.texts_of(trace, kind)
+    if labels.one_stack(trace):
         about, short = ABOUT_ONE_STACK.get(kind, about), ""
     if kind != "encoder_self" and trace.predicted_tokens:
-        queries = READS_PREDICTS
+        queries = labels.READS_PREDICTS
     short = short.partition(" ")[0].removesuffix("-attention")
-    return KindText(name_of_kind(trace, kind), about, queries, keys, short)
+    return KindText(labels.name_of_kind(trace, kind), about, queries, keys, short)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +172,7 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     causal, cells = kind == "decoder_self", trace.cells
     wide = cells.wide[kind] if cells else None
     if units == "tokens":
-        queries, (_, keys) = query_labels(trace, kind), trace.axis_tokens(kind)
+        queries, (_, keys) = labels.query_labels(trace, kind), trace.axis_tokens(kind)
         return Maps(
             trace.attention(kind), queries, keys, None, None, special, kind_text, causal,
             cells, wide,
@@ -194,7 +183,7 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     ended = trace.complete or trace.forced_end
     return Maps(
         words.weights,
-        row_labels(words.queries, predicts and predicted_words(predicts, rows, ended)),
+        labels.row_labels(words.queries, predicts and predicted_words(predicts, rows, ended)),
         words.keys, rows, columns, to_units(special, columns), kind_text, causal, cells,
         None if wide is None else merge(wide, rows, columns),
     )  # fmt: skip
@@ -209,9 +198,9 @@ def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
 def sheet_of(maps: Maps, choice: AttentionChoice) -> Sheet:
     """Return the grid of these maps."""
     return grid_sheet(
-        maps.weights, maps.queries, maps.keys, how=choice.how, noun=cell_noun(maps.cells),
+        maps.weights, maps.queries, maps.keys, how=choice.how, noun=labels.cell_noun(maps.cells),
         wide=maps.wide if choice.how == "mean" else None,
-        named=combination(maps.cells, choice.how),
+        named=labels.combination(maps.cells, choice.how),
         label=f"{maps.kind_text.name}, all layers and heads",
         dimmed_keys=dimmed_columns(maps, choice),
     )  # fmt: skip
@@ -240,11 +229,11 @@ def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
     else:  # heads together are not always their mean
         layer, head = (-1 if at is None else at for at in choice.cell)
         weights = maps.wide[layer, head]
-    ends = EFFECT_ENDS if maps.cells is not None and maps.cells.signed else None
+    ends = labels.EFFECT_ENDS if maps.cells is not None and maps.cells.signed else None
     return Map(
         weights, maps.queries, maps.keys, name_of_map(choice, maps.cells), maps.kind_text.queries,
         maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal, ends,
-        noun=cell_noun(maps.cells),
+        noun=labels.cell_noun(maps.cells),
     )  # fmt: skip
 
 
@@ -255,7 +244,7 @@ def name_of_map(choice: AttentionChoice, cells: Cells | None = None) -> str:
         named = ", ".join(f"{layer + 1}.{head + 1}" for layer, head in choice.heads[:8])
         more = f" and {len(choice.heads) - 8} more" if len(choice.heads) > 8 else ""
         return f"{over} of heads {named}{more}" if len(choice.heads) > 1 else f"Head {named}"
-    return cell_name(choice.cell, combination(cells, choice.how)).capitalize()
+    return labels.cell_name(choice.cell, labels.combination(cells, choice.how)).capitalize()
 
 
 #: Pattern names, which follow "Heads that look at".

@@ -7,18 +7,10 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from figures import outcomes
 from figures.beam import branch_curves, lead_by_alpha
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import code, plain, probability, shorten, signed
-from figures.outcomes import (
-    Decode,
-    penalty_of,
-    score_arithmetic,
-    summary,
-    text_of,
-    why_it_went,
-    why_the_winner_won,
-)
 from transformer.measures.beam import Comparison, Node, Tree, beam_tree, compare
 from transformer.measures.finish import ALPHAS, ranking, score_at
 from transformer.trace.records import Trace
@@ -50,7 +42,7 @@ class Search:
     view: View
     trace: Trace
     tree: Tree
-    decode: Decode  # token ids to text
+    decode: outcomes.Decode  # token ids to text
 
 
 def search_of(view: View, trace: Trace) -> Search:
@@ -65,7 +57,7 @@ def draw_tree(
     """Show the tree and call `follow` when a node is chosen."""
     tree = search.tree
     shown = tree_component(
-        tree, choice(tree, slot), summary(tree, search.decode),
+        tree, choice(tree, slot), outcomes.summary(tree, search.decode),
         of=search.view.request.name, single=slot.b is None,
     )  # fmt: skip
     show(shown, key=slot.key, on_choose=partial(follow, tree))
@@ -73,8 +65,8 @@ def draw_tree(
 
 def draw_why(search: Search, lead: str = "") -> None:
     """Explain after `lead` why the winner won, with the arithmetic as help."""
-    why = why_the_winner_won(search.tree, search.decode)
-    arithmetic = score_arithmetic(search.tree, search.decode)
+    why = outcomes.why_the_winner_won(search.tree, search.decode)
+    arithmetic = outcomes.score_arithmetic(search.tree, search.decode)
     st.markdown(
         lead + linked(why, "score", "log p"),
         help=linked(arithmetic, "score", "log p", "length penalty", "α") or None,
@@ -111,11 +103,11 @@ def node_panel(search: Search) -> None:
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
     """Draw a node's token, its outcome with the reason, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
-    before = text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
+    before = outcomes.text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
     before = "…" + before[-50:] if len(before) > 51 else before
     after = code(before, 60) if before else "nothing yet"
     st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {after}")
-    st.markdown(linked(why_it_went(search.tree, node), "score", "log p", "prefix"))
+    st.markdown(linked(outcomes.why_it_went(search.tree, node), "score", "log p", "prefix"))
     st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
 
@@ -143,7 +135,9 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
     rows = {
         "log p of this token": f"{signed(node.log_prob, 3)} ({probability(node.log_prob)})",
         "log p so far, their sum": signed(node.total, 3),
-        f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha, tree.rule),
+        f"length penalty, α = {tree.alpha:g}": outcomes.penalty_of(
+            node.length, tree.alpha, tree.rule
+        ),
         "score so far, their sum / penalty": signed(node.score, 3),
         "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
     }
@@ -220,7 +214,7 @@ def _choose_branches(search: Search) -> None:
 
 def branch_name(search: Search, index: int) -> str:
     """Return a branch's label: place and text if it finished, else step and rank."""
-    tree, text = search.tree, shorten(text_of(search.tree, index, search.decode), 80)
+    tree, text = search.tree, shorten(outcomes.text_of(search.tree, index, search.decode), 80)
     if index in tree.leaves:
         return f"#{tree.leaves.index(index) + 1}  {text}"
     node = tree.node(index)
@@ -260,7 +254,8 @@ def finished_panel(search: Search) -> None:
     rows: dict[str, list[str]] = {
         "place": [str(place) for place in range(1, len(leaves) + 1)],
         "translation": [
-            plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
+            plain(outcomes.text_of(tree, node.index, search.decode)) or "\\(empty\\)"
+            for node in leaves
         ],
         linked("log p", "log p"): [signed(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],

@@ -171,7 +171,7 @@ def position(name: str, of: str = "") -> Param[int | None]:
 STEP = position("step")
 LAYER, HEAD = place_or_mean("layer"), place_or_mean("head")
 SHIFTED: Param[bool] = switch("shifted")
-#: Attention kind of `LAYER` and `HEAD`; "both", in old links, is the decoder's two kinds.
+#: Attention kind of `LAYER` and `HEAD`; "both" is the decoder's two kinds.
 KIND: Param[str] = Param("kind", one_of((*ATTENTION_KINDS, "both")), "cross")
 #: View of Translate.
 VIEW: Param[str] = Param("view", one_of(("steps", "layers", "why")), "steps")

@@ -1,21 +1,16 @@
 """The Floor plan's URL parameters, and the choice that they make."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from transformer.trace.records import Trace, Whole
 from transformer.trace.whole import record_whole
 from ui.components.plan import PlanChoice, fitting
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import LAYER, STEP, Param
+from ui.core.url_state import STEP, Param
 from ui.core.view import View
 from ui.head.choice import default_query
 from ui.work.results import Computation
-
-#: Settings of older links: a layer, and a network or stream.
-_LAYER = url_state.position("floor")
-_BLOCK: Param[str] = Param("block", url_state.text(20), "")
 
 
 @dataclass(frozen=True)
@@ -33,10 +28,6 @@ def choice_now(view: View, trace: Trace) -> PlanChoice:
 
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
-    older: tuple[Param[Any], ...] = (LAYER, _LAYER, _BLOCK)
-    named = url_state.arrived(*older) and any(url_state.get(param) for param in older)
-    if named and not url_state.arrived(FloorChoice.focus):
-        url_state.put(FloorChoice.focus, _older(trace))
     focus = fitting(url_state.get(FloorChoice.focus), trace)
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
     return PlanChoice(
@@ -44,15 +35,6 @@ def choice_now(view: View, trace: Trace) -> PlanChoice:
         url_state.index(STEP, len(trace.tgt_tokens), row),
         focus or f"decoder.{len(trace.cross)}",
     )
-
-
-def _older(trace: Trace) -> str:
-    """Return the focus of a link that names a layer, and a network or stream."""
-    block = url_state.get(_BLOCK)
-    stack = "encoder" if block.startswith("encoder") else "decoder"
-    depth = len(trace.encoder_self if stack == "encoder" else trace.cross)
-    layer = min(url_state.get(_LAYER) or url_state.get(LAYER) or depth, depth)
-    return f"{stack}.{layer}" + (".ffn" if block.endswith("ffn") else "")
 
 
 def keep(chosen: PlanChoice) -> None:

@@ -38,17 +38,10 @@ from ui.core.view import (
     keep_view,
 )
 from ui.core.widgets import bound, draw_text, fill
+from ui.frame import steering
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
-from ui.frame.steering import (
-    PREFIX,
-    TARGET,
-    draw_steering,
-    drop_ids,
-    drop_steering,
-    use_checkpoint,
-)
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of, recorded_sentence, writes
 from ui.work.models import entries, resolve
@@ -94,7 +87,7 @@ def draw_sidebar(asks: bool) -> View:
     if model is not None and reason:
         text = f"The model {code(name)} {reason}; this is {code(model.name)}."
         st.toast(text, icon=":material/info:")
-        drop_ids()
+        steering.drop_ids()
     if model is None or model.name != name:
         url_state.put(CHECKPOINT, "" if model is None else model.name)
     entry = edited(model or _NOTHING)
@@ -132,7 +125,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         if decodes:
             draw_decoding(about.decoding, samples=ours, visible=asks)
         if ours:
-            draw_steering(SENTENCE, visible=asks)
+            steering.draw_steering(SENTENCE, visible=asks)
     search = SearchChoice.read()
     return View(
         entry=entry,
@@ -140,8 +133,8 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         sentence=url_state.get(SENTENCE),
         beam_size=search.beam_size(samples=ours) if decodes else 1,
         alpha=search.alpha if decodes else SearchChoice().alpha,
-        prefix=url_state.get(PREFIX) if ours else (),
-        target=url_state.get(TARGET) if ours else None,
+        prefix=url_state.get(steering.PREFIX) if ours else (),
+        target=url_state.get(steering.TARGET) if ours else None,
         sampling=search.sampling if ours else None,
         src_lang=url_state.get(SRC_LANG) if languages.sources else "",
         tgt_lang=url_state.get(TGT_LANG) if languages.targets else "",
@@ -184,7 +177,7 @@ def _resolve_sentence(examples: Examples) -> None:
     stored, opening = url_state.stored(SENTENCE), examples.items[0].sentence
     changed = stored and sentences["now"] != examples.kind and not url_state.arrived(SENTENCE)
     if changed:
-        drop_steering()
+        steering.drop_steering()
         sentences[f"last {sentences['now']}"] = url_state.get(SENTENCE)
         opening = sentences.get(f"last {examples.kind}", opening)
     if changed or not stored:
@@ -238,7 +231,7 @@ def _draw_task(entry: Entry, *, visible: bool) -> None:
 def _ask(sentence: str) -> None:
     count_asked()
     url_state.put(SENTENCE, sentence)
-    drop_steering()
+    steering.drop_steering()
     restart()
 
 
@@ -250,7 +243,7 @@ def _take_example() -> None:
 
 
 def _changed_checkpoint() -> None:
-    use_checkpoint(url_state.get(CHECKPOINT))
+    steering.use_checkpoint(url_state.get(CHECKPOINT))
 
 
 def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
@@ -334,5 +327,5 @@ def _draw_languages(languages: Languages, sentence: str) -> None:
 
 
 def _take_language() -> None:
-    drop_steering()
+    steering.drop_steering()
     restart()

@@ -20,13 +20,6 @@ from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
 from ui.core.view import View
 from ui.head.exhibits import HeadChoice
 
-_divisor = url_state.number(1, MOST_DIVISOR)
-
-
-def _parse_divisor(raw: str) -> float | None:
-    """Parse a number; older links have "on" for the model's division, and "off" for none."""
-    return {"on": None, "off": 1.0}[raw] if raw in ("on", "off") else _divisor(raw)
-
 
 @dataclass(frozen=True)
 class HeadSettings(PlaceChoice):
@@ -34,7 +27,7 @@ class HeadSettings(PlaceChoice):
 
     query: Param[int | None] = url_state.position("query", of="request kind compared")
     key: Param[int | None] = url_state.position("key", of="request kind compared")
-    scaling: Param[float | None] = Param("scaling", _parse_divisor, None)
+    scaling: Param[float | None] = Param("scaling", url_state.number(1, MOST_DIVISOR), None)
     step: Param[int | None] = STEP
 
 

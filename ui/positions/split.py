@@ -15,13 +15,7 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, coloured, numbered
 from ui.export.download import download_below
-from ui.positions.exhibits import (
-    SPLIT_NAMES,
-    content_and_position,
-    split_component,
-    split_name,
-    within_rows,
-)
+from ui.positions import exhibits
 from ui.work.desk import computed, fragment, get_trace, get_translator
 from ui.work.results import Computation
 
@@ -81,11 +75,11 @@ def _maps(view: View) -> None:
         )  # fmt: skip
     split = computed(view, _split(kind, head))
     n_numbers = split.logits.size * (len(split.parts) + 1)
-    name = split_name(kind, head)
-    download_below(more, view, name, content_and_position, n_numbers, kind=kind, head=head)
-    show(split_component(split, trace), key="split")
+    name = exhibits.split_name(kind, head)
+    download_below(more, view, name, exhibits.content_and_position, n_numbers, kind=kind, head=head)
+    show(exhibits.split_component(split, trace), key="split")
     deviations = ", ".join(
-        f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
+        f"{exhibits.SPLIT_NAMES[name]} {exhibits.within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
     )
     bias = "" if split.bias is None else " The fifth part comes from the biases of W_Q and W_K."

@@ -14,27 +14,21 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.cut import pieces_component
 from ui.export.programs import facts_of
-from ui.tokens.views import (
-    Reading,
-    kinds_of,
-    near,
-    pieces_shown,
-    plane_of,
-    read_side,
-    read_trace,
-    tokenizer_of,
-)
+from ui.tokens import views
 
 
 def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: int = -1) -> Exhibit:
     """Return one side's text in pieces as a figure, with piece `token` marked."""
-    reading, tokenizer = read_side(model, trace, side, trace.source), tokenizer_of(model, side)
+    reading, tokenizer = (
+        views.read_side(model, trace, side, trace.source),
+        views.tokenizer_of(model, side),
+    )
     checked_whole("token", token, len(reading.ids) - 1, -1)
     listed = _listed(reading, trace)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     label = f"The {side} in pieces"
     component = pieces_component(
-        pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
+        views.pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
     )
     parts, caption = listed.parts, listed.caption
     if tokenizer.kind == "unigram":
@@ -49,10 +43,10 @@ def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: in
 
 def traced_pieces(trace: Trace, side: TextSide = "source") -> Exhibit:
     """Return one side of a trace in pieces, for a model without an available vocabulary."""
-    return _listed(read_trace(trace, side), trace)
+    return _listed(views.read_trace(trace, side), trace)
 
 
-def _listed(reading: Reading, trace: Trace) -> Exhibit:
+def _listed(reading: views.Reading, trace: Trace) -> Exhibit:
     ids = np.array(reading.ids, dtype=np.int64)
     names = numbered(reading.pieces)
     return Exhibit(
@@ -67,8 +61,8 @@ def _listed(reading: Reading, trace: Trace) -> Exhibit:
 
 def vocabulary(model: Translator, side: TextSide = "source") -> Exhibit:
     """Return piece lengths in a vocabulary as a figure."""
-    tokenizer = tokenizer_of(model, side)
-    counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
+    tokenizer = views.tokenizer_of(model, side)
+    counts = length_counts(tokenizer.pieces, views.kinds_of(tokenizer))
     longest = max((length for by_length in counts.values() for length in by_length), default=0)
     lines = {
         kind: np.array([by_length.get(length, 0) for length in range(longest + 1)])
@@ -90,8 +84,8 @@ def neighbours(
 
     Args: token: its id.  count: number of neighbours in each matrix.
     """
-    checked_whole("token", token, len(tokenizer_of(model, side).pieces) - 1, 0)
-    by_use, names = near(model, token, count, side), tokenizer_of(model, side).pieces
+    checked_whole("token", token, len(views.tokenizer_of(model, side).pieces) - 1, 0)
+    by_use, names = views.near(model, token, count, side), views.tokenizer_of(model, side).pieces
     arrays: dict[str, Any] = {}
     for number, nearest in enumerate(by_use.values(), start=1):
         arrays[f"ids_{number}"], arrays[f"cosines_{number}"] = nearest.ids, nearest.cosines
@@ -112,7 +106,7 @@ def neighbours(
 
 def embeddings(model: Translator, trace: Trace, side: TextSide = "source") -> Exhibit:
     """Return a sentence's embeddings in their principal plane as a figure."""
-    plane = plane_of(model, trace, side, 0)
+    plane = views.plane_of(model, trace, side, 0)
     nothing = np.full(len(plane.tokens), np.nan, dtype=np.float32)
     part = Series(
         "principal axes 1 and 2",

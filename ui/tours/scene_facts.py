@@ -13,17 +13,9 @@ from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.types import Floats
 from ui.core.doubts import headline
+from ui.tours import trace_facts
 from ui.tours.removal_facts import QUARTERS
 from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
-from ui.tours.trace_facts import (
-    clear_step,
-    diverse_token,
-    how_many_masked,
-    how_many_places,
-    steepest_row,
-    which_word,
-    without_scaling,
-)
 
 _MOST_BEATS = 16  # steps of a translation that a lecture shows one by one
 _DIMENSIONS = 48  # of the positions in a picture
@@ -79,8 +71,8 @@ def _source(trace: Trace) -> Text:
 @fact
 def scene_sentence(scene: Scene) -> StopFacts:
     """Source and translation at the clear step, without light and with it."""
-    step = clear_step(scene.trace)
-    return replace(which_word(scene), settings={}, pictures=(
+    step = trace_facts.clear_step(scene.trace)
+    return replace(trace_facts.which_word(scene), settings={}, pictures=(
         written(scene.trace, step, light=False), written(scene.trace, step, light=True)
     ))  # fmt: skip
 
@@ -108,7 +100,7 @@ def scene_steps(scene: Scene) -> StopFacts:
 @fact
 def scene_heads(scene: Scene) -> StopFacts:
     """One token's attention in every head of layer 1."""
-    trace, token = scene.trace, diverse_token(scene.trace)[0]
+    trace, token = scene.trace, trace_facts.diverse_token(scene.trace)[0]
     rows = trace.encoder_self[0, :, token].copy()
     labels = tuple(f"head {head}" for head in range(1, len(rows) + 1))
     tokens = tuple(names(trace.src_tokens))
@@ -116,7 +108,7 @@ def scene_heads(scene: Scene) -> StopFacts:
     first = np.where(np.arange(len(rows))[:, None] == 0, rows, np.nan)
     others = f"{count(len(rows) - 1, 'other head')}: guess first"
     pictures = (Panel(title, values, labels, tokens, missing=others) for values in (first, rows))
-    return replace(how_many_places(scene), settings={}, pictures=tuple(pictures))
+    return replace(trace_facts.how_many_places(scene), settings={}, pictures=tuple(pictures))
 
 
 @fact
@@ -124,7 +116,7 @@ def scene_masks(scene: Scene) -> StopFacts:
     """A map of the decoder, with a mask on what is not yet written."""
     weights, tokens = scene.trace.decoder_self[0, 0].copy(), tuple(names(scene.trace.tgt_tokens))
     weights[np.triu_indices(len(weights), 1)] = np.nan
-    return replace(how_many_masked(scene), settings={}, pictures=tuple(
+    return replace(trace_facts.how_many_masked(scene), settings={}, pictures=tuple(
         Panel("Decoder, layer 1, head 1", weights, tokens, tokens, "reads", "may look at",
               missing=words)
         for words in ("not yet written", "masked: score −∞, weight 0")
@@ -170,10 +162,10 @@ def scene_order(scene: Scene) -> StopFacts:
 @fact
 def scene_root(scene: Scene) -> StopFacts:
     """A row of weights, with and without division of the scores by √d_k."""
-    (layer, head, step), _, row, without = steepest_row(scene)
+    (layer, head, step), _, row, without = trace_facts.steepest_row(scene)
     title = f"Cross-attention, layer {layer + 1}, head {head + 1}, step {step + 1}"
     tokens = tuple(names(scene.trace.src_tokens))
-    return replace(without_scaling(scene), settings={}, pictures=tuple(
+    return replace(trace_facts.without_scaling(scene), settings={}, pictures=tuple(
         Series(title, tokens, {"divided": row, "not divided": other}, y_title="weight",
                mark="bar", most=float(without.max()))
         for other in (np.full_like(row, np.nan), without)

@@ -4,15 +4,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from figures import labels
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
-from figures.labels import (
-    KIND_NAMES,
-    READS_PREDICTS,
-    cell_name,
-    cell_noun,
-    combination,
-    query_labels,
-)
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
@@ -83,13 +76,13 @@ def decoding(
     entropy = nats_to_bits(trace.entropy)
     # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
-    rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
-    noun = cell_noun(cells)
+    rows, queries = labels.query_labels(trace, "cross"), f"query: {labels.READS_PREDICTS}"
+    noun = labels.cell_noun(cells)
     what = f"{noun[:1].upper()}{noun[1:]}" if noun else "Attention"
     scale: tuple[Scale, str] = ("diverging" if cells and cells.signed else "attention", noun)
-    named = next((name for code, name in KIND_NAMES.items() if code == kind), "")
+    named = next((name for code, name in labels.KIND_NAMES.items() if code == kind), "")
     of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
-    facts = facts_of(trace, cell_name((layer, head), combination(cells)) + of_kind)
+    facts = facts_of(trace, labels.cell_name((layer, head), labels.combination(cells)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     prefix = ""

@@ -68,13 +68,6 @@ def remember(place: PlayerPlace, side: Side | None = None) -> None:
     url_state.store(values if chosen else {param: values[param] for param in (STEP, SHIFTED)})
 
 
-def read_link() -> None:
-    """Show a head from an old link, which does not name its kind, in both kinds."""
-    named = url_state.arrived(LAYER, HEAD) and KIND.name not in st.query_params
-    if named and {url_state.get(LAYER), url_state.get(HEAD)} != {None}:
-        url_state.put(KIND, "both")
-
-
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     """Return the position in this trace: the mean for what it lacks, and its last step at most."""
     layer, head = (

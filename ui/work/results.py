@@ -11,18 +11,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.attribution.cells import measured
 from transformer.trace.records import Trace
+from transformer.worker import tracing
 from transformer.worker.job import UNKNOWN, Scheduler, report, this_job
 from transformer.worker.limits import shares
 from transformer.worker.process import Pool
-from transformer.worker.tracing import (
-    MODEL_BYTES,
-    SENTENCES,
-    is_small,
-    model_bytes,
-    trace_by_reference,
-    trace_in_turn,
-    warm_up,
-)
 from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load
@@ -40,7 +32,7 @@ _LARGEST = 5
 LONG = Scheduler(patience=5.0)
 
 #: Processes that trace sentences while several wait.
-WORKERS = Pool(shares().workers, warm_up)
+WORKERS = Pool(shares().workers, tracing.warm_up)
 
 
 class Computation(NamedTuple, Generic[T]):
@@ -59,7 +51,7 @@ class Computation(NamedTuple, Generic[T]):
 
 def waiting() -> int:
     """Return the number of waiting sentences, computations and files."""
-    return SENTENCES.waiting + LONG.waiting
+    return tracing.SENTENCES.waiting + LONG.waiting
 
 
 def trace(request: Request) -> Trace:
@@ -77,15 +69,15 @@ def trace(request: Request) -> Trace:
                 return measured(model, weights, **dict(request.cells), progress=report)
         sentence, arguments = request.sentence, request.arguments()
         worker = None
-        fits = is_small(model) and model_bytes(model) <= MODEL_BYTES
+        fits = tracing.is_small(model) and tracing.model_bytes(model) <= tracing.MODEL_BYTES
         # Several visitors rarely use one snapshot or edited model.
         shared = request.model.updates is None and not request.model.edits
         if fits and shared and model.device == "cpu":
-            worker = WORKERS.free(SENTENCES.waiting)
+            worker = WORKERS.free(tracing.SENTENCES.waiting)
         if worker is None:
-            return _bounded(trace_in_turn(model, sentence, arguments))
+            return _bounded(tracing.trace_in_turn(model, sentence, arguments))
         task = (request.model, request.device, sentence, arguments, this_job().late)
-        return _bounded(worker.start(trace_by_reference, *task).result(report))
+        return _bounded(worker.start(tracing.trace_by_reference, *task).result(report))
 
     return CACHE.once(request, make)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ import numpy as np
 from figures.labels import percent
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
-from transformer.files.folders import FileCache
 from transformer.files.safe import modified
 from transformer.study.examples import Pairs, pairs_of
 from transformer.study.records import FOLDER, Finding, Role, Study, cache_folder, studies_of
@@ -25,7 +24,6 @@ from ui.work.lru import Lru
 #: Folder name of the chosen study; "" is the one with most measures.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
-_FOLDERS: FileCache[list[Path]] = FileCache(200)  # by path and edits
 _OPENED = Lru(192 * 2**20)
 
 #: Short names of roles, for below a small map.
@@ -84,16 +82,16 @@ class Opened:
 def studies(ref: ModelRef) -> list[Path]:
     """Return a model's study folders, those with most measures first."""
     roots = (ref.folder / FOLDER, cache_folder())
-    version = ref, *map(modified, roots)
+    return _folders(ref, roots, *map(modified, roots))
 
-    def measure() -> list[Path]:
-        if not any(root.is_dir() for root in roots):
-            return []
-        pairs = [(path, opened) for path in studies_of(ref) if (opened := open_study(path))]
-        pairs.sort(key=lambda pair: (-len(pair[1].study.roles), -pair[1].study.n_sentences))
-        return [path for path, _ in pairs]
 
-    return _FOLDERS.get(ref.path / ref.edits, version, measure)
+@lru_cache(maxsize=200)  # links name edits
+def _folders(ref: ModelRef, roots: tuple[Path, ...], *version: int) -> list[Path]:
+    if not any(root.is_dir() for root in roots):
+        return []
+    pairs = [(path, opened) for path in studies_of(ref) if (opened := open_study(path))]
+    pairs.sort(key=lambda pair: (-len(pair[1].study.roles), -pair[1].study.n_sentences))
+    return [path for path, _ in pairs]
 
 
 def study_of(ref: ModelRef, name: str = "") -> Opened | None:

@@ -1,9 +1,8 @@
 import copy
+import hashlib
 import math
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,16 +17,14 @@ from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
 from tests.tiny_models import SENTENCES, uneven_model
 from transformer.__main__ import main
-from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.means import FILE as MEANS
 from transformer.checkpoint.means import read_means, write_means
 from transformer.checkpoint.reference import ModelRef, at, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
-from transformer.checkpoint.weights import layout_of, weights_digest
+from transformer.checkpoint.weights import _digest_of, layout_of, weights_digest
 from transformer.edits.model import head_means
 from transformer.errors import CheckpointError, InputError
-from transformer.files.folders import FileCache
 from transformer.files.safe import fingerprint
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, resolve
@@ -115,7 +112,7 @@ def test_a_snapshot_is_a_checkpoint_of_its_own_name(folder: Path) -> None:
     path = folder.with_name("tiny@3")
     loaded, whole = load_checkpoint(path), load_checkpoint(folder)
     assert loaded.ref.name == "tiny@3" and loaded.config == whole.config
-    held = sha256((folder / "snapshots.npz").read_bytes()).hexdigest()[:12]
+    held = hashlib.sha256((folder / "snapshots.npz").read_bytes()).hexdigest()[:12]
     assert weights_digest(path) == f"{held}@3" != weights_digest(folder)
     expected = read_snapshot(ModelRef(folder, 3), layout_of(whole.config).stored)
     for name, tensor in expected.items():
@@ -168,24 +165,16 @@ def test_a_folder_with_the_sign_in_its_name_is_itself(folder: Path) -> None:
         assert torch.equal(whole.model.state_dict()[name], tensor)
 
 
-def test_a_version_of_weights_is_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_of_weights_is_hashed_once(folder: Path) -> None:
     """Listing models hashes nothing, since the app lists every folder on each run."""
-    calls: list[object] = []
-    real = weights._digest_of
-
-    def counted(files: Sequence[Path]) -> str:
-        calls.append(files)
-        return real(files)
-
     write_snapshots(folder)
-    monkeypatch.setattr(weights, "_digest_of", counted)
-    monkeypatch.setattr(weights, "_DIGESTS", FileCache())
+    _digest_of.cache_clear()
     (entry,) = list_entries([folder.parent])
-    assert not calls
+    assert not _digest_of.cache_info().misses
     assert [entry.relation, entry.relation, inspect_entry(folder).relation] == ["other"] * 3
-    assert len(calls) == 1
+    assert _digest_of.cache_info().misses == 1
     (folder / "model.safetensors").write_bytes(b"")
-    assert [entry.relation, entry.relation] == ["", ""] and len(calls) == 2
+    assert [entry.relation, entry.relation] == ["", ""] and _digest_of.cache_info().misses == 2
 
 
 @given(name=st.text(min_size=1), updates=st.integers(0, 10**9))
@@ -245,7 +234,7 @@ def test_shipped_snapshots_name_their_run_and_their_model(name: str) -> None:
     # Since then, the first weights were published, and are kept with the snapshots.
     assert Path(recorded.training.init).name == Path(how.init).name
     assert replace(recorded.training, init=how.init, snapshots=how.snapshots) == how
-    weights = sha256((FOLDER / name / "model.safetensors").read_bytes()).hexdigest()
+    weights = hashlib.sha256((FOLDER / name / "model.safetensors").read_bytes()).hexdigest()
     assert weights.startswith(digest := entry.history.about["weights"]) and len(digest) == 12
     assert entry.relation == {"reverse-toy": "end", "everyday-de-en": "further"}.get(name, "other")
 

@@ -9,7 +9,6 @@ import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import parse_json
 from transformer.errors import CheckpointError
 from transformer.files import leftovers, npz, safe
-from transformer.files.folders import FileCache, replaced_folder
+from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import FETCHED, STAGE, clear_away, own_prefix, remove_stages
 from transformer.files.npz import describe_npz, read_npz
 from transformer.models.arrays.trace_file import load_arrays
@@ -345,28 +344,3 @@ def test_a_second_listing_of_many_reads_nothing(
     (broken,) = [each for each in list_entries([many]) if not each.ok]
     assert broken.name == "c023"
     assert reads and all("c023" in each for each in reads)
-
-
-def test_one_result_is_kept_for_each_path() -> None:
-    cache: FileCache[int] = FileCache(max_paths=2)
-    made: list[str] = []
-
-    def look(name: str, mark: int) -> int:
-        return cache.get(Path(name), mark, lambda: made.append(name) or len(made))  # type: ignore[func-returns-value]
-
-    assert [look("a", 1), look("a", 1), look("b", 1), look("a", 2), look("a", 1)] == [1, 1, 2, 3, 4]
-    look("a", 1), look("c", 1), look("a", 1)
-    assert made == ["a", "b", "a", "a", "c"]
-    look("b", 1)  # the least recently used one is evicted
-    assert made[-1] == "b"
-
-
-def test_a_file_cache_may_be_shared_by_threads() -> None:
-    cache: FileCache[int] = FileCache(max_paths=5)
-
-    def work(offset: int) -> bool:
-        numbers = [(index * 7 + offset) % 11 for index in range(500)]
-        return numbers == [cache.get(Path(str(n)), n, lambda n=n: n) for n in numbers]  # type: ignore[misc]
-
-    with ThreadPoolExecutor(6) as threads:
-        assert all(threads.map(work, range(6)))

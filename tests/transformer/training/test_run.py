@@ -1,4 +1,3 @@
-import errno
 import itertools
 import json
 import math
@@ -315,13 +314,13 @@ def test_a_longer_run_goes_on_from_a_finished_one(
 ) -> None:
     run(recipe(data, epochs=3), tmp_path / "whole")
     out = Path(shutil.copytree(usual, tmp_path / "longer"))
-    for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", "state.pt.partial"):
+    for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", ".state.pt.77.new"):
         (out / name).write_bytes(b"cut off")
     with caplog.at_level("INFO"):
         run(recipe(data, epochs=3), out, resume=True)
     assert_same_bits(tmp_path / "whole", out)
     assert f"{out}: removed 3 temporary files" in caplog.text and "epoch 3" in caplog.text
-    assert not [file for file in out.rglob("*") if file.name.endswith((".new", ".partial"))]
+    assert not [file for file in out.rglob("*") if file.name.endswith(".new")]
 
 
 def swap_lines(data: Path) -> None:
@@ -372,7 +371,6 @@ def test_killed_before_its_first_state(usual: Path, data: Path, tmp_path: Path) 
 
 
 def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
-    """PyTorch raises another error than the system's if it cannot close an archive."""
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(200, 300)
     optimizer = torch.optim.Adam(model.parameters())
@@ -387,12 +385,5 @@ def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
 
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch, "save", full)
-        with pytest.raises(OSError, match=r"No space left on device: .*state\.pt'"):
-            folder.save_state(model, optimizer, Progress())
     assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
     assert [file.name for file in tmp_path.iterdir()] == ["state.pt"]

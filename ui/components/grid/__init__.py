@@ -20,15 +20,7 @@ from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, mass_by_head, widen
 from transformer.types import Bools, Floats
-from ui.components.packing import (
-    Component,
-    attention_look,
-    deflate,
-    fields,
-    fits,
-    index_pairs,
-    labels,
-)
+from ui.components import packing
 
 #: Longest side of a map that is sent; no grid cell is wider.
 MAX_SIDE = 128
@@ -88,7 +80,7 @@ def grid_sheet(
     wide = widen(maps, how) if wide is None else wide
     spread = how == "mean" and np.allclose(wide.sum(-1), 1, atol=1e-3)
     bands = [shrink(to_weight_bytes(band), dimmed_keys) for band in wide]
-    noted = {"notes": notes(wide, dimmed_keys, spread=spread), **attention_look(noun=noun)}
+    noted = {"notes": notes(wide, dimmed_keys, spread=spread), **packing.attention_look(noun=noun)}
     return make_sheet(
         np.stack([band for band, _ in bands]), bands[0][1], query_tokens, key_tokens, how,
         {"label": label, **noted}, named,
@@ -113,15 +105,17 @@ def make_sheet(
         "row_names": [*(f"Layer {i + 1}" for i in range(rows - 1)), how.capitalize()],
         "column_names": [*(f"Head {i + 1}" for i in range(columns - 1)), last],
         "names": names_of(rows, columns, named or how),
-        "query_tokens": labels(query_tokens),
-        "key_tokens": labels(key_tokens),
+        "query_tokens": packing.labels(query_tokens),
+        "key_tokens": packing.labels(key_tokens),
         "queries": queries,
         "keys": keys,
         "dimmed": dimmed,
         "how": how,
     }
     single, combined = fold(maps, how)
-    body = np.frombuffer(deflate(header, single.tobytes(), combined.tobytes()), dtype=np.uint8)
+    body = np.frombuffer(
+        packing.deflate(header, single.tobytes(), combined.tobytes()), dtype=np.uint8
+    )
     return Sheet(body, rows, columns)
 
 
@@ -129,7 +123,7 @@ def grid_component(
     shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "", *, marked: Sequence[Head] = (),
     cell_width: int = 120, markable: bool = False, off: Mapping[str, Bools] | None = None,
     does: Mapping[str, Mapping[Head, tuple[str, str]]] | None = None,
-) -> Component[GridChoice]:  # fmt: skip
+) -> packing.Component[GridChoice]:  # fmt: skip
     """Return the grid as a component.
 
     Offline views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` if the
@@ -172,14 +166,16 @@ def grid_component(
         if not isinstance(reported, list | tuple) or len(reported) != 4:
             return None
         layer, head, marked, name = reported
-        marks = index_pairs(marked, (layers, heads))
-        if not fits(layer, (None, range(layers))) or not fits(head, (None, range(heads))):
+        marks = packing.index_pairs(marked, (layers, heads))
+        if not packing.fits(layer, (None, range(layers))) or not packing.fits(
+            head, (None, range(heads))
+        ):
             return None
-        return None if marks is None or not fits(name, (*tabs,)) else GridChoice(
+        return None if marks is None or not packing.fits(name, (*tabs,)) else GridChoice(
             (layer, head), marks, name
         )  # fmt: skip
 
-    return Component(
+    return packing.Component(
         "grid", header, b"".join(sheet.body.tobytes() for sheet in sheets),
         choice=[*chosen, [list(head) for head in marked], kind], parse=parse,
     )  # fmt: skip
@@ -195,11 +191,11 @@ class Switched(NamedTuple):
 
 def switched(reported: Any, off: Mapping[str, Bools]) -> Switched | None:
     """Return the heads that a grid reports as switched, or None if the report is invalid."""
-    report = fields(reported, kind=tuple(off), join=(True, False))
+    report = packing.fields(reported, kind=tuple(off), join=(True, False))
     if report is None:
         return None
     heads = np.zeros_like(off[report["kind"]])
-    places = index_pairs(reported.get("heads"), heads.shape)
+    places = packing.index_pairs(reported.get("heads"), heads.shape)
     if not places:
         return None
     heads[tuple(zip(*places, strict=True))] = True

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from figures.labels import row_labels, show_token
-from transformer.measures.parse import (
-    Constituent,
-    Reading,
-    bracket_weights,
-    calibrated,
-    confidences,
-)
+from transformer.measures import parse
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels
@@ -26,7 +20,7 @@ from ui.components.packing import Component, attention_look, fits, floats, label
 class Drawing:
     """Content of the tree: brackets, words and light."""
 
-    reading: Reading  # the tree
+    reading: parse.Reading  # the tree
     trace: Trace  # its source
     words: tuple[str, ...]  # as typed
     weights: Floats  # [T, S], cross-attention of the chosen layer and head
@@ -35,7 +29,7 @@ class Drawing:
 
     def component(self, chosen: int) -> Component[int]:
         """Return the tree as a component; its body is the nodes' weights on words and `</s>`."""
-        weights = np.nan_to_num(bracket_weights(self.reading, self.weights), nan=-1)
+        weights = np.nan_to_num(parse.bracket_weights(self.reading, self.weights), nan=-1)
         n_nodes = len(self.reading.nodes)
         return Component(
             "parse", _header(self), floats([weights]), choice=chosen,
@@ -43,17 +37,17 @@ class Drawing:
         )  # fmt: skip
 
 
-def node_text(node: Constituent, words: Sequence[str]) -> str:
+def node_text(node: parse.Constituent, words: Sequence[str]) -> str:
     """Return the words of a phrase."""
     return " ".join(words[node.first : node.end])
 
 
 def _header(drawing: Drawing) -> dict[str, Any]:
     reading, trace = drawing.reading, drawing.trace
-    log_probs = confidences(reading, trace)
+    log_probs = parse.confidences(reading, trace)
     rows = labels(row_labels(trace.tgt_tokens, trace.predicted_tokens))
     words = [node.is_word for node in reading.nodes]
-    sure = np.nan_to_num(np.where(words, np.exp(log_probs), calibrated(log_probs)))
+    sure = np.nan_to_num(np.where(words, np.exp(log_probs), parse.calibrated(log_probs)))
     nodes = [
         {
             "label": show_token(node.label, 12),
