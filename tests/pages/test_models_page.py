@@ -77,14 +77,14 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]
     for shown in (True, False):
         app.button(key="card_alpha").click().run()
-        assert ["<script>" in each.value for each in app.code].count(True) == shown
+        assert [r"\<script\>" in each.value for each in app.markdown].count(True) == shown
         assert ("card" in app.query_params) == shown
     # A card that was written under another name shows under that of the folder, or of its link.
     (root / "same" / "README.md").write_text("# pub-de\n\nIts figures.\n")
     (root / "same" / "metrics.json").write_text('{"training": {}}')
     app.button(key="card_to-same").click().run()
-    (text,) = (each.value for each in app.code if "Its figures" in each.value)
-    assert text.startswith("# to-same") and "pub" not in text
+    (text,) = (each.value for each in app.markdown if "Its figures" in each.value)
+    assert text.startswith(r"#### to\-same") and "pub" not in text
     app.button(key="card_to-same").click().run()
     app.button(key="bring_theirs").click().run()
     assert app.selectbox(key="folder_box").value == "theirs"

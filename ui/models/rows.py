@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.labels import code, in_bytes, parameters, plain, shorten
+from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import meanings
@@ -22,8 +22,8 @@ from ui.core.url_state import Param
 from ui.core.widgets import bound, sets
 from ui.work.roots import within_roots, without_root
 
-#: Maximum number of files whose sizes are added, and of characters drawn of a card.
-_MOST_FILES, MOST_CHARACTERS = 500, 40_000
+#: Maximum number of files whose sizes are added.
+_MOST_FILES = 500
 
 #: Measures by kind of record.
 _KEYS = {TESTS: ("bleu", "chrf"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
@@ -139,9 +139,8 @@ def _draw_card(path: Path, entry: Entry, title: str) -> None:
         return
     if "training" in entry.metrics:  # a Headlight card, which begins with its folder's name
         text = re.sub(r"\A# .*", lambda _: f"# {title}", text)
-    text = text[:MOST_CHARACTERS] + "\n…" * (len(text) > MOST_CHARACTERS)
-    # As its source: pictures and links of an untrusted card could call other servers.
-    st.code(text, language="markdown", wrap_lines=True)
+    with st.container(border=True, key="model_card"):
+        st.markdown(safe_card(text))
 
 
 def card_path(entry: Entry) -> Path | None:
@@ -198,3 +197,103 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
     figures, setting = rows[0]
     more = f"; {len(rows) - 1} more in its card" if len(rows) > 1 else ""
     return [figures, linked(setting, "beam", "alpha") + more]
+
+
+#: Maximum number of characters drawn of a card.
+MOST_CHARACTERS = 40_000
+
+_BLOCK = re.compile(
+    r"(?P<indent> {0,8})(?:(?P<heading>#{1,6})\s+|(?P<mark>[-*+]|\d{1,6}[.)])\s+|(?P<quote>>)\s?)"
+)
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_RULE = re.compile(r"\s*(-{3,}|\*{3,}|_{3,}|={3,})\s*")
+_TABLE_RULE = re.compile(r":?-{1,60}:?")
+_INLINE = re.compile(
+    r"(?P<ticks>`{1,3})(?P<code>[^`]{1,2000})(?P=ticks)"
+    r"|!?\[(?P<text>[^\[\]]{0,500})\]\((?P<address>[^()\s]{1,500})\)"
+    r"|\*\*(?P<strong>[^*]{1,1000})\*\*"
+    r"|(?<!\w)[*_](?P<em>[^*_\s](?:[^*_]{0,500}[^*_\s])?)[*_](?!\w)"
+)
+
+
+def safe_card(text: str) -> str:
+    """Return an untrusted model card as safe Markdown for Streamlit.
+
+    Headings, lists, tables, emphasis and code stay. Pictures and links could make a visitor's
+    browser call other servers, and HTML, formulas and Streamlit directives are unsafe: their text
+    appears literally, a link's address as code, and a bare address as plain text.
+    """
+    cut = len(text) > MOST_CHARACTERS
+    lines = text[:MOST_CHARACTERS].replace("\r\n", "\n").split("\n")
+    if lines[0].strip() == "---":  # YAML front matter
+        end = next((i for i, line in enumerate(lines) if i and line.strip() == "---"), -1)
+        lines = lines[end + 1 :]
+    safe: list[str] = []
+    block: list[str] | None = None  # the lines of an open code block
+    fence = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if block is None and mark:
+            block, fence = [], mark[1]
+        elif block is None:
+            safe.append(_line(line))
+        elif mark and mark[1].startswith(fence):
+            safe += [_code_block(block), ""]
+            block = None
+        else:
+            block.append(line)
+    if block is not None:
+        safe.append(_code_block(block))
+    return "\n".join(safe) + ("\n\n…" if cut else "")
+
+
+def _code_block(lines: list[str]) -> str:
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}text", *lines, fence])
+
+
+def _line(line: str) -> str:
+    if _RULE.fullmatch(line) or not line.strip():
+        return ""
+    if line.lstrip().startswith("|"):
+        cells = line.strip().strip("|").split("|")
+        if all(_TABLE_RULE.fullmatch(cell.strip()) for cell in cells):
+            return line.strip()
+        # In a table, a bar ends even a code span.
+        return "| " + " | ".join(_inline(cell) for cell in cells) + " |"
+    block = _BLOCK.match(line)
+    if block is None:
+        return _inline(line)
+    rest = _inline(line[block.end() :])
+    if block["heading"]:  # below the page's own headings
+        return f"{'#' * min(6, 3 + len(block['heading']))} {rest}"
+    return f"{block['indent']}{block['mark'] or block['quote']} {rest}"
+
+
+def _inline(text: str) -> str:
+    safe, position = "", 0
+    for match in _INLINE.finditer(text):
+        # A joiner follows the text before, which could end in part of an address or a backtick.
+        before = text[position : match.start()]
+        joiner = JOINER if before[-1:].strip() else ""
+        safe += _spaced(before) + joiner + _element(match)
+        position = match.end()
+    return (safe + _spaced(text[position:])).strip()
+
+
+def _element(match: re.Match[str]) -> str:
+    if match["code"] is not None:
+        return code(match["code"], limit=500)
+    if match["address"] is not None:
+        return f"{plain(match['text'])} ({code(match['address'], limit=200)})"
+    mark, inside = ("**", match["strong"]) if match["strong"] is not None else ("*", match["em"])
+    inside = plain(inside)
+    return f"{mark}{inside}{mark}" if inside else ""
+
+
+def _spaced(text: str) -> str:
+    """Return `plain(text)`, with a space where `text` begins or ends with space."""
+    before = " " if text[:1].isspace() else ""
+    after = " " if text[-1:].isspace() and not text.isspace() else ""
+    return f"{before}{plain(text)}{after}"
