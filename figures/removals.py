@@ -52,9 +52,9 @@ def head_needs(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
         n_layers, n_heads = changes.shape
-        foot = kind == last or n_heads != heads[last].shape[1]  # columns are numbered once
-        x = alt.X("number:O", title="head" if kind == last else None,
-                  axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labels=foot))  # fmt: skip
+        once = kind == last or n_heads != heads[last].shape[1]  # columns are numbered once
+        axis = alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labels=once)
+        x = alt.X("number:O", title="head" if kind == last else None, axis=axis)
         y = alt.Y("layer:O", title="layer", axis=alt.Axis(ticks=False, labelOverlap=True))
         base = points(rows).encode(x=x, tooltip=tips(
             "layer:O", ("number:O", "", "head"), ("change:Q", "+.2f", "nats"),

@@ -5,6 +5,8 @@ import { inView, reveal, write } from "./dom.js";
 import { strongest } from "./maps.js";
 import { FAINT } from "./player.js";
 
+const MARGIN = 14; // px, left of the lanes
+
 export const lanesPart = {
   fillLanes() {
     const { source, keys, predicted, input, rows, unknown, special, laneSpans, sourceSpans, ended, nForced,
@@ -101,31 +103,41 @@ export const lanesPart = {
     reveal(this.source, this.source.children[strongest(cross)]);
   },
 
-  /** Light from the target token to the source tokens it attends to. */
+  /** Light from the target token to the source tokens it attends to. From and to lines that others part from the
+   * gap it takes the margin. */
   drawRays() {
     if (!this.look) return;
     const box = this.stage.getBoundingClientRect();
-    const ctx = sharp(this.rays, box.width, box.height);
+    const ctx = sharp(this.rays, box.width + MARGIN, box.height);
     const now = this.steps[this.step];
     if (!now || !inView(this.target, now.closest("li"))) return;
     const from = now.getBoundingClientRect();
-    const x0 = from.left + from.width / 2 - box.left;
-    const y0 = from.top - box.top;
+    ctx.translate(MARGIN - box.left, -box.top);
+    const x0 = from.left + from.width / 2;
     ctx.strokeStyle = this.look.accent;
     ctx.lineCap = "round";
     const most = this.message.header.limit || 1;
     const row = this.row("cross").map((value) => Math.abs(value) / most);
+    const [above, below] = [this.source, this.target].map((list) => list.getBoundingClientRect());
+    const aside = below.left - MARGIN / 2;
     [...this.source.children].forEach((item, s) => {
       if (row[s] < FAINT || !inView(this.source, item)) return;
-      const to = item.getBoundingClientRect();
-      const x1 = to.left + to.width / 2 - box.left;
-      const y1 = to.bottom - box.top; // below the number
-      const half = (y0 - y1) / 2;
+      const to = item.getBoundingClientRect(); // its bottom is below the number
+      const x1 = to.left + to.width / 2;
+      const half = (from.top - to.bottom) / 2;
       ctx.globalAlpha = 0.2 + 0.7 * row[s];
       ctx.lineWidth = 1 + 6 * row[s];
       ctx.beginPath();
-      ctx.moveTo(x0, y0);
-      ctx.bezierCurveTo(x0, y0 - half, x1, y1 + half, x1, y1);
+      ctx.moveTo(x0, from.top);
+      if (to.bottom > above.bottom - 6 && from.top < below.top + 6) {
+        ctx.bezierCurveTo(x0, from.top - half, x1, to.bottom + half, x1, to.bottom);
+      } else {
+        ctx.lineWidth = Math.min(4, ctx.lineWidth);
+        const [low, high] = [from.top - 4, to.bottom + 4];
+        for (const bend of [[x0, low, aside, low], [aside, low, aside, high], [aside, high, x1, high]]) ctx.arcTo(...bend, 4);
+        ctx.arcTo(x1, high, x1, to.bottom, 4);
+        ctx.lineTo(x1, to.bottom);
+      }
       ctx.stroke();
     });
   },

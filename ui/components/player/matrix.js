@@ -38,12 +38,14 @@ export const matrixPart = {
     const [T, columns] = [rows.length, source.length + keys.length];
     const [width, label] = [this.scroller.clientWidth, this.labelSize()];
     const wide = widthsIn(`${label}px ${this.look.font}`);
-    const named = rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width));
-    const left = 2.4 * label + named.width;
+    const namedIn = (short) => rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width), short);
     const top = Math.min(8 * label, 1.8 * label + widestRow([...source, ...keys], wide) * Math.sin(LEAN));
     const right = Math.min(44, top * 0.5); // slanted labels of the last columns lean out
     const scrolls = onPhone() && T <= MOST_SCROLLED;
-    const free = (width - left - right - BLOCK_GAP) / columns;
+    const freeBeside = ({ width: names }) => (width - 2.4 * label - names - right - BLOCK_GAP) / columns;
+    const named = namedIn(freeBeside(namedIn()) < LABEL); // every column has its label, if it can
+    const left = 2.4 * label + named.width;
+    const free = freeBeside(named);
     const most = enlarged(this.root) > 1
       ? Math.max(MOST_CELL, 3 * free)
       : Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
@@ -151,7 +153,10 @@ export const matrixPart = {
     const longest = (ys[0] - 1.64 * size) / Math.sin(LEAN);
     pen.save();
     pen.globalAlpha = 0.72;
-    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: LEAN });
+    const slanted = Math.max(LABEL, Math.min(size, w));
+    pen.font = `${slanted}px ${this.look.font}`;
+    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size: slanted, angle: LEAN });
+    pen.font = `${size}px ${this.look.font}`;
     Object.assign(pen, { textAlign: "left", globalAlpha: 1, fillStyle: this.look.k });
     const room = Math.max(60, end - xs[0]);
     const names = [`${title} (keys) →`, title, title.split(":")[0]];
