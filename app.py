@@ -75,8 +75,7 @@ def main() -> None:
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        evidence = guide.evidence() if guided else ""
-        presenter.draw_presenter(guided, lecturing, evidence)
+        presenter.draw_presenter(guided, lecturing, guide.evidence() if guided else "")
     if stop is not None and lecturing:
         lecture.draw_scene(stop, view)
     elif guided:

@@ -70,7 +70,7 @@ def head_needs(
             y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
             color=_shade("weight", "attention weight", weight, kind == last),
         )
-        beside = "Its largest weight" if kind == next(iter(heads)) else ""
+        beside = "" if tables else "Its largest weight"
         for table, title in ((left, KIND_NAMES[kind]), (right, beside)):
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13),

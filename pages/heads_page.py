@@ -29,7 +29,6 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
         st.space("stretch")
         views.offer(view, opened, tested)
     st.markdown(views.about_table(opened, role, measure))
-    # A table of numbers alone leaves room beside it.
     table, beside = st.columns([1, 1], gap="large") if measure else [st.container() for _ in "ab"]
     with table:
         about = views.draw_table(opened, role, measure, head)

@@ -31,13 +31,11 @@ KEYS: tuple[Key, ...] = (
     (("b",), "B", "previous stop of the tour", "previous-stop"),
 )
 
-BLANK: Key = (("b", "."), "B", "blank the screen, and back", "blank")
-
 #: Shortcuts of a lecture; clickers send Page Up and Page Down, and a full stop to blank.
 LECTURE_KEYS: tuple[Key, ...] = (
     (("PageDown", "ArrowRight", "ArrowDown", " "), "→, Space, Page ↓", "go on", "next-stop"),
     (("PageUp", "ArrowLeft", "ArrowUp"), "←, Page ↑", "go back", "previous-stop"),
-    BLANK,
+    (("b", "."), "B", "blank the screen, and back", "blank"),
 )  # fmt: skip
 
 #: Shortcuts handled by components, for the list on screen.
@@ -74,12 +72,9 @@ def draw_presenter(touring: bool, lecturing: bool = False, evidence: str = "") -
     keys = [key for key in KEYS if touring or not key[3].endswith("-stop")]
     if on:  # a clicker's keys; B blanks in place of going back
         to = "stop" if touring else "page"
-        keys = [
-            *keys[: 4 if touring else 3],
-            (("PageDown",), "Page ↓", f"next {to}", f"next-{to}"),
-            (("PageUp",), "Page ↑", f"previous {to}", f"previous-{to}"),
-            BLANK,
-        ]
+        down: Key = (("PageDown",), "Page ↓", f"next {to}", f"next-{to}")
+        up: Key = (("PageUp",), "Page ↑", f"previous {to}", f"previous-{to}")
+        keys = [*keys[:4], down, up, LECTURE_KEYS[-1]]
     data = {
         "presenting": on,
         "lecturing": lecturing,

@@ -12,8 +12,7 @@ from figures.training import curves
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.examples import title_of
-from ui.core.layout import current_theme, draw_chart
-from ui.core.presenter import presenting
+from ui.core.layout import current_theme, draw_chart, text_scale
 from ui.core.view import CHECKPOINT, current_entries
 from ui.core.widgets import filled
 from ui.training.choice import WATCHED
@@ -86,7 +85,7 @@ def _draw_shipped() -> None:
         )
         now = url_state.get(CHECKPOINT)
         chosen = next((title_of(at) for at in current_entries() if at.name == now), "")
-        height = 265 if presenting() else 380  # enlarged as its type, it ends in the window
+        height = round(360 / text_scale())  # while presenting it is enlarged as its type
         chart = curves(lines, "loss, nats per token", current_theme(), height=height, chosen=chosen)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
         st.caption(f"At the end of each training: {plain(last(lines))}.")

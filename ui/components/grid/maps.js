@@ -2,7 +2,7 @@
 //
 // Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
 // so that a single bright cell never disappears; smaller ones grow without blur.
-import { classHeight, drawScale, mapImage, themeOf, weightLevel, widthsIn, wordsOf } from "../shared/index.js";
+import { classHeight, drawScale, mapImage, themeOf, weightLevel, wordsOf } from "../shared/index.js";
 
 // Some browsers leave larger canvases empty.
 const MOST_PIXELS = 16e6;
@@ -58,7 +58,6 @@ export function drawAll(root, pane) {
   const room = classHeight(table, 6) / cells.length; // and for the names of the columns
   const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.6 * width, room)));
   table.style.setProperty("--map-height", `${height}px`);
-  fitWords(table, width + 5); // and the gap
   table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));
   const frame = table.getBoundingClientRect();
   const ratio = Math.min(
@@ -98,17 +97,6 @@ export function drawAll(root, pane) {
   );
   canvas.dataset.drawn = drawn;
   drawScale(pane.scale, scale, sheet.reading[theme], sheet.noun);
-}
-
-// Words below maps have one size, and a second line if one of them needs it; too wide ones leave with all others.
-function fitWords(table, room) {
-  const words = [...table.querySelectorAll("[data-does]")].map(({ dataset }) => dataset.does);
-  const { fontFamily, fontSize } = getComputedStyle(table);
-  const widest = (texts) => Math.max(1, ...texts.map(widthsIn(`12px ${fontFamily}`)));
-  const most = widest(words);
-  table.style.setProperty("--word", `${Math.min((parseFloat(fontSize) * 6) / 7, Math.max(12, (12 * room) / most))}px`);
-  table.classList.toggle("two-lines", most > room);
-  table.classList.toggle("wordless", widest(words.flatMap((word) => word.split(" "))) > room);
 }
 
 // The places of the maps on the canvas in device pixels: [left, width] of each column and [top, height]

@@ -3,9 +3,7 @@
 import { extend, lightUp, make, plain, sharp, signed } from "../shared/index.js";
 import { inView, reveal, write } from "./dom.js";
 import { strongest } from "./maps.js";
-import { FAINT } from "./player.js";
-
-const MARGIN = 14; // px, left of the lanes
+import { FAINT, MARGIN } from "./player.js";
 
 export const lanesPart = {
   fillLanes() {
@@ -103,8 +101,7 @@ export const lanesPart = {
     reveal(this.source, this.source.children[strongest(cross)]);
   },
 
-  /** Light from the target token to the source tokens it attends to. From and to lines that others part from the
-   * gap it takes the margin. */
+  /** Light from the target token to the source tokens it attends to. Around the lines of a lane it takes the margin. */
   drawRays() {
     if (!this.look) return;
     const box = this.stage.getBoundingClientRect();
@@ -115,7 +112,7 @@ export const lanesPart = {
     ctx.translate(MARGIN - box.left, -box.top);
     const x0 = from.left + from.width / 2;
     ctx.strokeStyle = this.look.accent;
-    ctx.lineCap = "round";
+    ctx.lineCap = ctx.lineJoin = "round";
     const most = this.message.header.limit || 1;
     const row = this.row("cross").map((value) => Math.abs(value) / most);
     const [above, below] = [this.source, this.target].map((list) => list.getBoundingClientRect());
@@ -125,19 +122,14 @@ export const lanesPart = {
       const to = item.getBoundingClientRect(); // its bottom is below the number
       const x1 = to.left + to.width / 2;
       const half = (from.top - to.bottom) / 2;
+      const straight = to.bottom > above.bottom - 6 && from.top < below.top + 6;
+      const [low, high] = straight ? [from.top - half, to.bottom + half] : [from.top - 4, to.bottom + 4];
       ctx.globalAlpha = 0.2 + 0.7 * row[s];
-      ctx.lineWidth = 1 + 6 * row[s];
+      ctx.lineWidth = Math.min(straight ? 7 : 4, 1 + 6 * row[s]);
       ctx.beginPath();
       ctx.moveTo(x0, from.top);
-      if (to.bottom > above.bottom - 6 && from.top < below.top + 6) {
-        ctx.bezierCurveTo(x0, from.top - half, x1, to.bottom + half, x1, to.bottom);
-      } else {
-        ctx.lineWidth = Math.min(4, ctx.lineWidth);
-        const [low, high] = [from.top - 4, to.bottom + 4];
-        for (const bend of [[x0, low, aside, low], [aside, low, aside, high], [aside, high, x1, high]]) ctx.arcTo(...bend, 4);
-        ctx.arcTo(x1, high, x1, to.bottom, 4);
-        ctx.lineTo(x1, to.bottom);
-      }
+      if (straight) ctx.bezierCurveTo(x0, low, x1, high, x1, to.bottom);
+      else for (const at of [[x0, low], [aside, low], [aside, high], [x1, high], [x1, to.bottom]]) ctx.lineTo(...at);
       ctx.stroke();
     });
   },

@@ -38,14 +38,12 @@ export const matrixPart = {
     const [T, columns] = [rows.length, source.length + keys.length];
     const [width, label] = [this.scroller.clientWidth, this.labelSize()];
     const wide = widthsIn(`${label}px ${this.look.font}`);
-    const namedIn = (short) => rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width), short);
+    const named = rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width));
+    const left = 2.4 * label + named.width;
     const top = Math.min(8 * label, 1.8 * label + widestRow([...source, ...keys], wide) * Math.sin(LEAN));
     const right = Math.min(44, top * 0.5); // slanted labels of the last columns lean out
     const scrolls = onPhone() && T <= MOST_SCROLLED;
-    const freeBeside = ({ width: names }) => (width - 2.4 * label - names - right - BLOCK_GAP) / columns;
-    const named = namedIn(freeBeside(namedIn()) < LABEL); // every column has its label, if it can
-    const left = 2.4 * label + named.width;
-    const free = freeBeside(named);
+    const free = (width - left - right - BLOCK_GAP) / columns;
     const most = enlarged(this.root) > 1
       ? Math.max(MOST_CELL, 3 * free)
       : Math.min(MOST_CELL * tallness(), Math.max(MOST_CELL, 2 * free)); // no stripes
@@ -78,10 +76,12 @@ export const matrixPart = {
     return Math.max(240, window.innerHeight - pageTop(this.scroller) - 14);
   },
 
-  /** Size of labels in px; larger while presenting, and in a tall window, as far as rows stay in it. */
+  /** Size of labels in px; larger while presenting, and in a tall window, as far as rows and columns have theirs. */
   labelSize() {
-    const rows = this.message.header.rows.length + 8; // and the labels of the columns
-    return Math.max(LABEL, Math.min(LABEL * enlarged(this.root) * Math.min(1.25, tallness()), this.matrixRoom() / rows));
+    const { rows, source, keys } = this.message.header;
+    const most = LABEL * enlarged(this.root) * Math.min(1.25, tallness());
+    const beside = (0.62 * this.scroller.clientWidth) / (source.length + keys.length);
+    return Math.max(LABEL, Math.min(most, beside, this.matrixRoom() / (rows.length + 8))); // 8: above the rows
   },
 
   drawMatrix() {
@@ -153,10 +153,7 @@ export const matrixPart = {
     const longest = (ys[0] - 1.64 * size) / Math.sin(LEAN);
     pen.save();
     pen.globalAlpha = 0.72;
-    const slanted = Math.max(LABEL, Math.min(size, w));
-    pen.font = `${slanted}px ${this.look.font}`;
-    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size: slanted, angle: LEAN });
-    pen.font = `${size}px ${this.look.font}`;
+    drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: LEAN });
     Object.assign(pen, { textAlign: "left", globalAlpha: 1, fillStyle: this.look.k });
     const room = Math.max(60, end - xs[0]);
     const names = [`${title} (keys) →`, title, title.split(":")[0]];

@@ -26,13 +26,13 @@ export function widestRow(labels, widthOf) {
   return Math.max(...labels.map((label) => widthOf(plain(label))));
 }
 
-// Lays out label columns within `limit` px, short ones if asked: {reads, predicts, width, tight}, widths in px.
-export function rowColumns(labels, widthOf, limit, short = false) {
+// Lays out label columns within `limit` px: {reads, predicts, width, tight}, widths in px.
+export function rowColumns(labels, widthOf, limit) {
   const sides = labels.map(rowSides);
   const widest = (side) => Math.max(...sides.map((label) => widthOf(label[side])));
   const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192   ")];
   if (!sides.some(([, to]) => to)) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
-  const tight = short || reads + arrow + predicts > limit;
+  const tight = reads + arrow + predicts > limit;
   return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
 }
 
