@@ -153,7 +153,7 @@ function bring(before, tries = 80, path = location.pathname) {
   if (!result || !idle) return tries && setTimeout(bring, 100, before, tries - Boolean(idle), path);
   const { top, bottom } = result.getBoundingClientRect();
   const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
-  const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
+  const far = top < 70 ? top - 70 : Math.max(0, Math.min(Math.max(bottom, top + 90), top + 180) + 12 - foot); // it may still grow
   document.querySelector(MAIN).scrollBy({ top: far, behavior: "smooth" });
 }
 
