@@ -70,13 +70,12 @@ def main() -> None:
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
-    title = draw_door(here, view)
+    draw_door(here, view)
     guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        evidence = guide.evidence() if guided else ""
-        presenter.draw_presenter(title, guided, lecturing, evidence)
+        presenter.draw_presenter(guided, lecturing, guide.evidence() if guided else "")
     if stop is not None and lecturing:
         lecture.draw_scene(stop, view)
     elif guided:

@@ -49,6 +49,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
                 })  # fmt: skip
         if not rows:
             continue
+        rows.sort(key=lambda row: bool(row["chosen"]))  # its frame lies on the others
         _, layer, head = max(place for place in cells if place[0] == kind)
         width = _ROOMS[all(not cell.number for cell in cells.values())] // (head + 1)
         picked = alt.selection_point(
@@ -83,7 +84,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
 
 def against_rules(scores: Mapping[str, float], theme: Theme) -> Drawn:
     """Draw a head's share, first, and those of simple rules as bars."""
-    scale, height = alt.Scale(domain=[0, 1.15]), 24 * len(scores)
+    scale, height = alt.Scale(domain=[0, 1.4]), 24 * len(scores)
     return bars(
         scores, None, theme, marked=[*scores][:1], written=".1%", height=height, axis=None,
         scale=scale,

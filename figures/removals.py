@@ -51,25 +51,27 @@ def head_needs(
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
-        x = alt.X("number:O", title="head" if kind == last else None,
-                  axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True))  # fmt: skip
+        n_layers, n_heads = changes.shape
+        once = kind == last or n_heads != heads[last].shape[1]  # columns are numbered once
+        axis = alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labels=once)
+        x = alt.X("number:O", title="head" if kind == last else None, axis=axis)
         y = alt.Y("layer:O", title="layer", axis=alt.Axis(ticks=False, labelOverlap=True))
         base = points(rows).encode(x=x, tooltip=tips(
             "layer:O", ("number:O", "", "head"), ("change:Q", "+.2f", "nats"),
             ("weight:Q", ".2f", "largest weight"),
         ))  # fmt: skip
         cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer")
-        shade = _shade("change", ["nats: blue lowers,", "orange raises"], change, kind == last)
+        shade = _shade("change", "change, nats", change, kind == last)
         cells = cells.encode(y=y, color=shade).add_params(picked)
         crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
         sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
         left = alt.layer(cells, crossed.encode(y=y, text="mark:N"))
         right = sharp.encode(
             y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
-            color=_shade("weight", ["attention weight"], weight, kind == last),
+            color=_shade("weight", "attention weight", weight, kind == last),
         )
-        n_layers, n_heads = changes.shape
-        for table, title in ((left, KIND_NAMES[kind]), (right, "Its largest weight")):
+        beside = "" if tables else "Its largest weight"
+        for table, title in ((left, KIND_NAMES[kind]), (right, beside)):
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13),
                 width=min(_WIDTH, _CELL[0] * n_heads), height=_CELL[1] * n_layers,
@@ -78,7 +80,7 @@ def head_needs(
     return quiet(grid.resolve_scale(color="independent"), theme)
 
 
-def _shade(field: str, title: list[str], scale: alt.Scale, legend: bool) -> alt.Color:
+def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
     gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
         tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,

@@ -129,8 +129,9 @@ def curves(
 
 
 def histories(
-    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme
-) -> Drawn:
+    lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme,
+    height: int,
+) -> Drawn:  # fmt: skip
     """Draw values by update in grey, one line in colour; names stand at the ends of lines.
 
     Args: short: names for a narrow window.
@@ -159,7 +160,7 @@ def histories(
     names = base.mark_text(align="left", dx=6, fontSize=13).encode(
         x=alt.value(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
     )
-    return quiet(alt.layer(chart, rules, names), theme, height=380)
+    return quiet(alt.layer(chart, rules, names), theme, height=height)
 
 
 def thinned(line: Curve) -> Curve:

@@ -28,8 +28,11 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
         draw_choice(view, opened)
         st.space("stretch")
         views.offer(view, opened, tested)
-    about = views.draw_table(opened, role, measure, head)
-    with st.container(key="result_head"):
+    st.markdown(views.about_table(opened, role, measure))
+    table, beside = st.columns([1, 1], gap="large") if measure else [st.container() for _ in "ab"]
+    with table:
+        about = views.draw_table(opened, role, measure, head)
+    with beside, st.container(key="result_head"):
         views.draw_head(view, opened, tested, head, trace)
     st.caption(about)
     if measure:

@@ -89,6 +89,19 @@ def test_the_first_arrow_is_one_step(app: str, page: Page) -> None:
     expect(player).to_have_css("outline-width", "0px")  # no frame around the picture
 
 
+def test_a_clicker_turns_pages_and_blanks_the_screen(app: str, page: Page) -> None:
+    page.goto(f"{app}/heads?{QUERY}&present=on")
+    settled(page)
+    page.keyboard.press("b")
+    expect(page.locator(".blank")).to_be_visible()
+    page.keyboard.press("PageDown")  # only brings the page back
+    expect(page.locator(".blank")).to_be_hidden()
+    for key, path in (("PageUp", "/head"), ("PageDown", "/heads")):
+        page.keyboard.press(key)
+        until_at(page, path)
+        settled(page)
+
+
 def test_clocks_are_circles(app: str, page: Page) -> None:
     page.goto(f"{app}/positions?{QUERY}&present=on")
     faces = page.locator("svg.marks").first.locator("[class*=layer_0_marks] path")
@@ -113,7 +126,7 @@ SHARE = """() => {
 FILL = {
     "": 0.7, "?view=layers": 0.7, "?view=why": 0.7, "beam": 0.35,
     "attention?display=grid": 0.7, "attention?display=heads": 0.7, "attention?display=matrix": 0.7,
-    "head": 0.7, "heads": 0.59, "removals": 0.68, "compare": 0.5, "complexity": 0.7,
+    "head": 0.7, "heads": 0.76, "removals": 0.72, "compare": 0.5, "complexity": 0.7,
     "floor": 0.7, "parsing": 0.65, "family": 0.54, "tokens": 0.25, "positions": 0.4,
 }  # fmt: skip
 

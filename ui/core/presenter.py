@@ -56,11 +56,10 @@ def presenting() -> bool:
     return url_state.get(PRESENT)
 
 
-def draw_presenter(title: str, touring: bool, lecturing: bool = False, evidence: str = "") -> None:
+def draw_presenter(touring: bool, lecturing: bool = False, evidence: str = "") -> None:
     """Draw the list of shortcuts; in presenter mode, hide the rest of the frame.
 
     Args:
-        title: page title, shown because the header is hidden.
         touring: True if tour shortcuts apply.
         lecturing: True if a lecture has the keys and the window.
         evidence: id or class to scroll to once.
@@ -71,15 +70,17 @@ def draw_presenter(title: str, touring: bool, lecturing: bool = False, evidence:
     for name in ["presenting"] * on + ["lecture"] * lecturing:
         st.html(f"<style>{(_STYLES / f'{name}.css').read_text('utf-8')}</style>")
     keys = [key for key in KEYS if touring or not key[3].endswith("-stop")]
+    if on:  # a clicker's keys; B blanks in place of going back
+        to = "stop" if touring else "page"
+        down: Key = (("PageDown",), "Page ↓", f"next {to}", f"next-{to}")
+        up: Key = (("PageUp",), "Page ↑", f"previous {to}", f"previous-{to}")
+        keys = [*keys[:4], down, up, LECTURE_KEYS[-1]]
     data = {
         "presenting": on,
         "lecturing": lecturing,
-        "title": title,
         "evidence": evidence,
         "keys": LECTURE_KEYS if lecturing else keys,
         "more": () if lecturing else PICTURE_KEYS,
-        # Clickers send Page Up and Page Down, which scroll elsewhere.
-        "clicker": on and touring,
     }
     show(Component("keys", data), key="frame_keys", on_go_change=_pressed)
 

@@ -100,11 +100,8 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
     return next(here, places[0] if places else ("", "", None))
 
 
-def draw_door(on: Page, view: View) -> str:
-    """Draw the entries of the current door, the explanation, and on phones the sentence.
-
-    Returns: the page's name among the entries.
-    """
+def draw_door(on: Page, view: View) -> None:
+    """Draw the entries of the current door, the explanation, and on phones the sentence."""
     door, here, entry = place_of(on)
     _draw_undo(view)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
@@ -130,7 +127,6 @@ def draw_door(on: Page, view: View) -> str:
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
             draw_text(view.sentence, view.spoken[0])
-    return here or on.title
 
 
 def _draw_undo(view: View) -> None:

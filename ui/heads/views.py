@@ -79,7 +79,7 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> str:
-    """Draw the summary and the clickable table of heads; return what explains it."""
+    """Draw the clickable table of heads; return what explains it."""
     study, own = opened.study, opened.name == OWN
     read = f"{count(study.n_sentences, 'sentence')} of your own" if own else plain(study.read)
     if measure:
@@ -109,7 +109,6 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
             key += "French, where links of words are known."
     if role and role.needs == "links":
         read = str(study.notes.get("links"))
-    st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
     name = "needs" if measure else "roles"
     name += f"_{opened.name}_{role.name if role else measure}"

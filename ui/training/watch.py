@@ -12,7 +12,7 @@ from figures.training import curves, histories
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.examples import title_of
-from ui.core.layout import current_theme, draw_chart
+from ui.core.layout import current_theme, draw_chart, text_scale
 from ui.core.view import CHECKPOINT, current_entries
 from ui.core.widgets import filled
 from ui.training.choice import WATCHED
@@ -88,7 +88,8 @@ def _draw_shipped() -> None:
             "a gap in English, reversed letters and German are not equally hard to guess."
         )
         chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
-        chart = histories(lines, names, chosen, "loss, nats per token", current_theme())
+        height = round(360 / text_scale())  # while presenting it is enlarged as its type
+        chart = histories(lines, names, chosen, "loss, nats per token", current_theme(), height)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}")
 
 

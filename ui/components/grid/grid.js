@@ -328,7 +328,7 @@ function writeRoles(kind) {
   kind.pane.table.classList.toggle("named", kind.does.length > 0);
   for (const [row, column, word] of kind.does) {
     const map = kind.pane.cells[row][column];
-    map.dataset.does = `\u200b${word.replaceAll(" ", "\u00a0")}`; // a word that is too wide breaks here
+    map.dataset.does = word;
     map.setAttribute("aria-label", spoken(kind, row, column));
   }
 }

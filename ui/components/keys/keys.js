@@ -6,7 +6,6 @@ import { make, shown } from "../shared/index.js";
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 // What a picture may do with a key, as `nameOf` writes it.
 const MOVES = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
-const CLICKER = { PageDown: "next-stop", PageUp: "previous-stop" };
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 replaceBareAddresses();
@@ -35,7 +34,6 @@ function component({ root, header: data }, { setTriggerValue }) {
     toggle(list);
   };
   const hint = make("button", "hint", { "aria-label": "All keys", title: "All keys", onclick },
-    data.presenting ? make("span", "", data.title) : [],
     make("kbd", "", "?"), make("span", "word", "keys"));
   link.button.onclick = () => {
     list.close();
@@ -76,7 +74,7 @@ function component({ root, header: data }, { setTriggerValue }) {
       toggle(list);
       return;
     }
-    const go = acts.get(nameOf(event)) ?? (data.clicker ? CLICKER[event.key] : undefined);
+    const go = acts.get(nameOf(event));
     if (!go) return;
     event.preventDefault();
     event.stopPropagation();

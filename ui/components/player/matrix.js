@@ -76,10 +76,12 @@ export const matrixPart = {
     return Math.max(240, window.innerHeight - pageTop(this.scroller) - 14);
   },
 
-  /** Size of labels in px; larger while presenting, and in a tall window, as far as rows stay in it. */
+  /** Size of labels in px; larger while presenting, and in a tall window, as far as rows and columns have theirs. */
   labelSize() {
-    const rows = this.message.header.rows.length + 8; // and the labels of the columns
-    return Math.max(LABEL, Math.min(LABEL * enlarged(this.root) * Math.min(1.25, tallness()), this.matrixRoom() / rows));
+    const { rows, source, keys } = this.message.header;
+    const most = LABEL * enlarged(this.root) * Math.min(1.25, tallness());
+    const beside = (0.62 * this.scroller.clientWidth) / (source.length + keys.length);
+    return Math.max(LABEL, Math.min(most, beside, this.matrixRoom() / (rows.length + 8))); // 8: above the rows
   },
 
   drawMatrix() {

@@ -12,6 +12,7 @@ import { shiftPart } from "./shift.js";
 import { transportPart } from "./transport.js";
 
 const REPORT_MS = 300;
+export const MARGIN = 14; // px left of the lanes, for light
 export const FAINT = 0.05; // weights below this get no number and no line
 const PARTS = { cross: "cross-attention", decoder_self: "self-attention" };
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down

@@ -214,12 +214,13 @@ function paintMark(pen, view, box, name, colour, active) {
   if (view.header.single) return; // there is no other one to tell it from
   const r = Math.max(7, 8.5 * size.unit);
   const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
-  drawDisc(pen, x, box.y - 1, r, colour);
+  const y = box.y + Math.max(-1, 4.5 * size.unit - 4); // below the numbers of the steps
+  drawDisc(pen, x, y, r, colour);
   pen.fillStyle = inkOn(colour);
   pen.font = `600 ${Math.max(12, 12 * size.unit)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  pen.fillText(name.toUpperCase(), x, box.y - 0.5);
+  pen.fillText(name.toUpperCase(), x, y + 0.5);
 }
 
 /** Steps along the top and ranks along the left stay visible while the tree moves. */
