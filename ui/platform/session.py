@@ -79,7 +79,7 @@ def drop_nested_messages() -> None:
             if not any(tuple(message.metadata.delta_path[: len(path)]) == path for path in blocks)
         ]
 
-    ForwardMsgQueue.clear = clear_nested  # type: ignore[method-assign]
+    ForwardMsgQueue.clear = clear_nested  # type: ignore[assignment, method-assign]
 
 
 @dataclass(frozen=True)
