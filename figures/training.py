@@ -136,7 +136,7 @@ def histories(
 
     Args: short: names for a narrow window.
     """
-    place, apart = -math.inf, max(value for line in lines.values() for _, value in line) / 19
+    place, apart = -math.inf, max(at for line in lines.values() for _, at in line) * 20 / height
     ends: list[dict[str, object]] = []
     for name, line in sorted(lines.items(), key=lambda item: item[1][-1][1]):
         update, value = line[-1]

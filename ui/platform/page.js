@@ -15,6 +15,10 @@ export function replaceBareAddresses() {
     const to = new URL(address ?? "", location.href);
     const bare = !location.search && to.search && to.pathname === location.pathname;
     (bare ? history.replaceState : pushState).call(history, state, title, address);
+    // Vega's colour keys name their gradients by the whole address, which is another one now.
+    for (const key of document.querySelectorAll("svg.marks [fill^='url(']")) {
+      key.setAttribute("fill", key.getAttribute("fill").replace(/\(.*#/, "(#"));
+    }
   };
   history.pushState.replacesBare = true;
 }
