@@ -70,8 +70,9 @@ def test_a_door_opens_what_is_behind_it_with_the_sentence_where_needed(run_app: 
             assert app.button_group(key="door_entry").value == name, door
             assert entry.settings.items() <= {**app.query_params}.items(), name
             assert bool(app.sidebar.text_area) == (page.model != "absent"), name
-    app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="matrix")
-    assert app.button_group(key="door_entry").value == "Matrix"
+    for display, name in (("matrix", "Matrix"), ("heads", "Word links")):  # units are not said
+        app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display=display)
+        assert app.button_group(key="door_entry").value == name
     app = run_app(at="models", checkpoint="alpha")
     assert "door_entry" not in [each.key for each in app.get("button_group")]
 

@@ -154,13 +154,13 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         opens_on = _OPENS_ON if clearest else ""
         heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
         summary.caption(
-            f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of {heads}{left_out}. "
-            f"A thicker line means a larger weight.{opens_on}"
+            f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of {heads}{left_out}."
+            f"{opens_on}"
         )
         with summary:
             _offer_pair(choice, maps)
     if choice.heads:
-        with st.container(horizontal=True, gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _draw_way_inside(view, choice)
             if len(choice.heads) == 1:
                 offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])

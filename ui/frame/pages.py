@@ -95,9 +95,13 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
         for name, (page, entry) in entries_of(door).items()
         if page is on
     ]
-    now = url_state.everything()
-    here = (place for place in places if place[2].settings.items() <= now.items())
-    return next(here, places[0] if places else ("", "", None))
+    now = url_state.everything().items()
+
+    def fit(place: tuple[str, str, Entry]) -> tuple[bool, int]:
+        settings = place[2].settings.items()
+        return settings <= now, len(settings & now)
+
+    return max(places, key=fit, default=("", "", None))
 
 
 def draw_door(on: Page, view: View) -> None:
