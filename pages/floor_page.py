@@ -36,6 +36,7 @@ def draw(side: Side) -> None:
         "stack": stack, "layer": layer, "position": position, "source": chosen.source,
         "row": chosen.row,
     }  # fmt: skip
+    st.space("small")
     note, more = st.columns([3, 1])
     note.caption(word_start((*trace.src_tokens, *trace.tgt_tokens)))
     if chosen.focus.endswith("ffn"):
