@@ -73,7 +73,7 @@ function headTable({ view, kind, layer, query, keys }) {
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
   });
-  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds", "pushes"];
+  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", "pushes"];
   return listOf(names.slice(0, rows[0].children.length), rows);
 }
 

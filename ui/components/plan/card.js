@@ -28,11 +28,12 @@ export function fillCard(view) {
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
-    factsOf(view, part),
     make("p", "", text.text, " ", make("span", "quiet", text.section)),
     ...(plan.low ? [] : [formulaOf(view, text)]),
+    factsOf(view, part),
   );
-  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.remove();
+  const { children } = view.card;
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 2) children[children.length - 2].remove();
 }
 
 // What happens to the chosen token there, in a sentence.
@@ -42,7 +43,9 @@ function factsOf(view, { s, layer, block }) {
   const say = (...parts) => make("p", "facts", parts);
   if (block === "softmax") {
     const p = header.probabilities[state.row];
-    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(p)}.`);
+    const [first, most, id] = header.candidates[state.row][0];
+    const passed = id === header.ids[state.row] ? [] : [" The most probable is ", make("b", "", plain(first)), `, ${chance(most)}.`];
+    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(p)}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
@@ -54,6 +57,7 @@ function factsOf(view, { s, layer, block }) {
   const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
   const pushes = words.length ? [" The feed-forward network raises ", make("b", "", plain(words[0][0])), ` by ${words[0][1].toFixed(2)} (logit).`] : [];
   const guess = s ? header.lens[state.row][layer + 1] : null;
-  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}.`] : [];
+  const chosen = guess?.[3] > 1 ? [", the chosen ", make("b", "", plain(header.predicted[state.row])), ` ${guess[4]}`] : [];
+  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}`, chosen, "."] : [];
   return say("At ", token, ` this ${block ? "block" : "layer"} adds ${shares.join(", ")}.`, pushes, after);
 }

@@ -1,5 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
-import { norm, range } from "../shared/index.js";
+import { norm, percent, range } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -81,11 +81,13 @@ export class Data {
     return { before, output, sum, after, length, more, share: more / (length + more || 1) };
   }
 
-  // The share of the stream that a layer adds to a token, and true if no layer adds more; null for a token left out.
+  // The share of the stream that a layer adds to a token, and true if no layer adds as many percent; null for a token left out.
   layer(s, layer, token) {
     const [{ name, depth }, i] = [this.header.stacks[s], this.row(s, token)];
     const shares = range(depth).map((at) => this.at(`g.${name}`, at, i)?.[0]);
-    return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares[layer] === Math.max(...shares) };
+    if (shares[0] === undefined) return null;
+    const tied = shares.filter((share) => percent(share) === percent(shares[layer])).length > 1;
+    return { share: shares[layer], most: !tied && depth > 1 && shares[layer] === Math.max(...shares) };
   }
 
   // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.

@@ -8,7 +8,7 @@ const TIGHT = 3; // beside what is unfolded
 const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
-const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
+export const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -63,7 +63,6 @@ export function layOut(view, width, height, unit) {
       [band.top, band.h] = [Math.min(band.in, band.out), band.length];
       [band.x, band.w] = [stack.x, stack.w];
     }
-    stack.end = y(stack.length);
     // The encoder's output leaves its last layer.
     stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;
   }
@@ -79,14 +78,14 @@ export function loopOf({ plan, state }, x) {
   const [to, { in: floor }, last] = [at(state.row + 1), bands[1], bands.at(-1)];
   if (to === null) return null;
   const [start, side, turn] = [plan.narrow ? last.top + last.h + 6 : last.top + 3, plan.width - 5, plan.narrow ? -7 : 8];
-  return [[x, start + turn / 2], [x, start], [side, start], [side, floor + turn], [to, floor + turn], [to, floor]];
+  return [[x, start + turn], [x, start], [side, start], [side, floor + turn], [to, floor + turn], [to, floor]];
 }
 
 // The columns of a stack's tokens: {left, cw, first, count, at(token), near(token), stubs}. Outside the window
 // `at` is null, and `near` is the stub at that side: {token, more} for the next token there and their number.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 160 : 132) * unit];
+  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 178 : 132) * unit];
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
   const room = w - gutter - 8;
@@ -138,7 +137,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
-  if (panel) panel.length = view.need;
+  if (panel) panel.length = view.need * view.scale;
   const spare = narrow ? 0 : height - total();
   const text = s || narrow ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
@@ -146,7 +145,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const over = spare - (inside || !s ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
   else if (over < 0) {
-    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 : 17) * unit), band.length + over / folded.length);
+    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 12 : 17) * unit), band.length + over / folded.length);
   }
   let t = 0;
   for (const band of bands) {

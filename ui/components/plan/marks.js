@@ -1,9 +1,10 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
 import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
-import { loopOf } from "./layout.js";
+import { LOOP, loopOf } from "./layout.js";
 
-const LEAST = 14; // px of a band that can be hit
+const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
+const LEAST = 11; // px of a band that can be hit
 
 const SHORT = {
   self: "Attention", cross: "Cross-attention", ffn: "Feed-forward",
@@ -126,7 +127,7 @@ export function placeBands(view) {
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
       const share = added && percent(added.share);
-      const longer = added?.most ? [`adds most, ${share}`, `most, ${share}`, `adds ${share}`] : [`adds ${share}`];
+      const longer = added?.most ? [`adds ${share}, the most`, `adds ${share}`] : [`adds ${share}`];
       const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? `+${share}`;
       lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));
@@ -145,7 +146,8 @@ export function placeBands(view) {
     const text = `${plain(token)} ${chance(p)}`;
     const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, rank > 1 && line("size guess", `the chosen ${plain(at.header.predicted[state.row])} ${own}`, "")];
+    const chosen = rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : [];
+    return [first, line("size guess", ...chosen, BLANK)];
   }
   // The token with the largest weight, mean over heads.
   function looksAt(at, s, band, line) {
@@ -154,7 +156,7 @@ export function placeBands(view) {
     if (!weights) return null;
     const key = weights.indexOf(Math.max(...weights));
     const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
-    return line("size looks", `largest: ${text}`, `top: ${text}`, "");
+    return line("size looks", `largest: ${text}`, `top: ${text}`, BLANK);
   }
 }
 
@@ -178,8 +180,8 @@ function shortener({ look }) {
 export function placeCandidates(view) {
   const { plan, header, state } = view;
   const band = plan.stacks[1].bands.at(-1);
-  const { left, cw, count } = plan.stacks[1];
-  const wide = Math.max(cw * count, 300);
+  const { x, w, bands } = plan.stacks[1];
+  const each = Math.min(w, plan.width - LOOP) / header.candidates[state.row].length;
   const short = shortener(view);
   const buttons = header.candidates[state.row].map(([token, p, id]) => {
     const own = id === header.ids[state.row];
@@ -187,14 +189,15 @@ export function placeCandidates(view) {
     const bar = make("i", "bar");
     bar.style.setProperty("--p", `${100 * p}%`);
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, wide / header.candidates[state.row].length - 6)), make("span", "size", chance(p)), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: state.row, key: id }),
     });
   });
   view.candidates.replaceChildren(...buttons);
-  const [x, w] = [Math.max(0, Math.min(left, plan.width - wide - 14)), Math.min(wide, plan.width - 14)];
-  setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), w, band.h - 8);
+  setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), each * buttons.length, band.h - 8);
   const own = header.candidates[state.row].findIndex(([, , id]) => id === header.ids[state.row]);
-  plan.loop = loopOf(view, own < 0 ? plan.stacks[1].at(state.row) : x + ((own + 0.5) * w) / buttons.length);
+  const { out } = bands.at(-2);
+  plan.ticks = { xs: buttons.map((_, i) => x + (i + 0.5) * each), from: out, to: out + (plan.narrow ? 3 : -3) };
+  plan.loop = loopOf(view, plan.ticks.xs[own] ?? plan.stacks[1].at(state.row));
 }

@@ -61,6 +61,7 @@ function component({ root, header, body }, host) {
     const back = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
+      view.scale = scale;
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
       const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * scale));
@@ -68,8 +69,8 @@ function component({ root, header, body }, host) {
       fillPanel(view);
       return room() / lay().height;
     };
-    // Type grows with the window; it gives way, so that tokens are in the window.
-    let scale = Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
+    // Type grows with the window; it gives way, so that tokens are in the window. A film keeps its size.
+    let scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
     for (let share = fit(scale); share < 0.99 && scale > 0.93 / unit && !view.plan.narrow; share = fit(scale)) {
       scale = Math.max(0.93 / unit, scale * share);
     }

@@ -6,7 +6,7 @@ import { drawPicture, partNow } from "./draw.js";
 
 const SOURCE = 420; // milliseconds for a layer of the encoder
 const LAYER = 330; // and of the decoder
-const STAY = 500; // with the candidates
+const STAY = 900; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
 export function buildPlayer(view) {
@@ -118,6 +118,7 @@ function land(view, row) {
   const word = view.line.querySelectorAll(".word")[row];
   word?.classList.remove("coming");
   view.said.textContent = plain(view.header.predicted[row]);
+  drawPicture(view);
   for (const to of [word, view.marks.get(`row.${row + 1}`)]) if (from && to) fly(view, from, to);
 }
 

@@ -40,7 +40,7 @@ export function fillPanel(view) {
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
-  const high = Math.ceil(view.panel.getBoundingClientRect().height) + 1;
+  const high = (Math.ceil(view.panel.getBoundingClientRect().height) + 1) / view.scale;
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of body.querySelectorAll("[data-part]")) {
