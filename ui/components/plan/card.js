@@ -58,6 +58,6 @@ function factsOf(view, { s, layer, block }) {
   const pushes = words.length ? [" The feed-forward network raises ", make("b", "", plain(words[0][0])), ` by ${words[0][1].toFixed(2)} (logit).`] : [];
   const guess = s ? header.lens[state.row][layer + 1] : null;
   const chosen = guess?.[3] > 1 ? [", the chosen ", make("b", "", plain(header.predicted[state.row])), ` ${guess[4]}`] : [];
-  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}`, chosen, "."] : [];
+  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}`, ...chosen, "."] : [];
   return say("At ", token, ` this ${block ? "block" : "layer"} adds ${shares.join(", ")}.`, pushes, after);
 }

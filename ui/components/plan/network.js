@@ -67,10 +67,10 @@ export function drawEmbedding(view, body, width) {
 export function drawSoftmax(view, body) {
   const { header, state } = view;
   const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
-    make("th", "", plain(token), { scope: "row" }), make("td", "number", percent(p, 2)), make("td", "number quiet", signed(Math.log(p)))));
+    make("th", "", plain(token), { scope: "row" }), make("td", "", percent(p, 2)), make("td", "quiet", signed(Math.log(p)))));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
-      make("td", "number", chance(p)), make("td", "number quiet", own), make("td", "number quiet", rank.toLocaleString("en")))).reverse();
+      make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
   body.append(make("div", "beside", listOf(["candidate", "probability", "log"], candidates, { "data-part": "candidates" }),
     listOf(["read after", "first", "", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }
