@@ -30,7 +30,6 @@ ROW = """(name) => [...document.querySelector(".view").shadowRoot
     .map((cell) => Number(cell.textContent.replace("\\u2212", "-")))"""
 VIEW = "document.querySelector('.view').shadowRoot.querySelector('.plan').plan"
 
-CENTRE = "(at) => at.parentNode.offsetLeft + at.offsetLeft + at.offsetWidth / 2"
 CUT = "(at) => at.scrollHeight - at.clientHeight + at.scrollWidth - at.clientWidth"
 
 
@@ -108,7 +107,8 @@ def test_numbers_are_those_of_the_trace(
                               [int(stack == "decoder"), layer, query])  # fmt: skip
         shares = of.layer_shares[:, query]
         np.testing.assert_allclose(given["share"], shares[layer], atol=1e-3)
-        assert given["most"] == (len(shares) > 1 and shares[layer] == shares.max() and alone(shares))
+        parts = np.rint(100 * shares)
+        assert given["most"] == (len(parts) > 1 and parts[layer] > max(np.delete(parts, layer)))
     assert checked > 40
 
 
@@ -130,7 +130,8 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     expect(cross).to_contain_text(f"{mean.max():.2f}")
     expect(page.locator(".band.layer .guess").nth(1)).to_be_attached()
     assert page.evaluate(f"{VIEW}.plan.loop.at(-1)[0] > {VIEW}.plan.stacks[1].at(2)")
-    own = page.locator(".candidate[aria-pressed=true]").evaluate(CENTRE)
+    own = "(at) => at.parentNode.offsetLeft + at.offsetLeft + at.offsetWidth / 2"
+    own = page.locator(".candidate[aria-pressed=true]").evaluate(own)
     assert page.evaluate(f"{VIEW}.plan.loop[0][0]") == pytest.approx(own, abs=1)
     cross.focus()
     page.keyboard.press("Enter")
@@ -204,8 +205,7 @@ def test_every_layer_says_what_it_adds_and_every_panel_is_whole(
     for stack, token in ((whole.stream.encoder, 1), (whole.stream.decoder, 2)):
         shares = stack.layer_shares[:, token]
         name = re.compile(f"Layer {shares.argmax() + 1}.*{shares.max():.0%}")
-        if alone(shares):
-            expect(page.locator(".most", has_text=f"{shares.max():.0%}").first).to_be_visible()
+        expect(page.locator(".most").filter(has_text=f"{shares.max():.0%}").first).to_be_visible()
         expect(page.locator(".band").filter(has_text=name).first).to_be_visible()
     for focus in ("decoder.3.ffn", "encoder.1.ffn", "decoder.1.cross_norm", "encoder.embedding",
                   "softmax", "encoder.2.self", "decoder.3.cross", "decoder.3.cross.2"):  # fmt: skip
@@ -225,11 +225,6 @@ def test_a_long_text_has_the_chosen_tokens_only(
     np.testing.assert_allclose(weights, trace.cross[1, 0, 2], atol=0.006)
     assert page.locator("tr.scores").count() == 0
     assert whole.stream.decoder.hidden.shape[2] == len(trace.tgt_ids)
-
-
-def alone(shares: np.ndarray) -> bool:
-    """Return True if one layer has the largest percentage."""
-    return [f"{share:.0%}" for share in shares].count(f"{shares.max():.0%}") == 1
 
 
 def plain(token: str) -> str:

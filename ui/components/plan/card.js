@@ -32,8 +32,7 @@ export function fillCard(view) {
     ...(plan.low ? [] : [formulaOf(view, text)]),
     factsOf(view, part),
   );
-  const { children } = view.card;
-  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 2) children[children.length - 2].remove();
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
 }
 
 // What happens to the chosen token there, in a sentence.
@@ -42,10 +41,9 @@ function factsOf(view, { s, layer, block }) {
   const token = make("b", "", tokenText(view, s));
   const say = (...parts) => make("p", "facts", parts);
   if (block === "softmax") {
-    const p = header.probabilities[state.row];
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", make("b", "", plain(first)), `, ${chance(most)}.`];
-    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(p)}.`, passed);
+    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(header.probabilities[state.row])}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;

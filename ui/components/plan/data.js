@@ -1,5 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
-import { norm, percent, range } from "../shared/index.js";
+import { norm, range } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -85,9 +85,8 @@ export class Data {
   layer(s, layer, token) {
     const [{ name, depth }, i] = [this.header.stacks[s], this.row(s, token)];
     const shares = range(depth).map((at) => this.at(`g.${name}`, at, i)?.[0]);
-    if (shares[0] === undefined) return null;
-    const tied = shares.filter((share) => percent(share) === percent(shares[layer])).length > 1;
-    return { share: shares[layer], most: !tied && depth > 1 && shares[layer] === Math.max(...shares) };
+    const less = (share, at) => at === layer || Math.round(100 * share) < Math.round(100 * shares[layer]);
+    return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares.every(less) };
   }
 
   // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.

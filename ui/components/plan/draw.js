@@ -45,7 +45,7 @@ export function drawPicture(view) {
       band.mark?.classList.toggle("ahead", isAhead(view, stack, band));
     }
   }
-  if (!view.film || view.film.landed) drawNext(at);
+  if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);
   view.canvas.dataset.frames = ++view.frames;
 }
 
@@ -122,15 +122,13 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
   pen.strokeStyle = look.accent;
-  let laid = -0.5; // of the cable into what is unfolded
   weights.forEach((weight, j) => {
     const start = keys.near(j);
-    laid += weight;
     if (weight < LEAST) return;
     pen.globalAlpha = shade;
     pen.lineWidth = Math.max(0.5, thick * weight);
     pen.beginPath();
-    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, to], band, (j + 0.5) / weights.length, thick * (laid - weight / 2));
+    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, to], band, (j + 0.5) / weights.length);
     else {
       pen.moveTo(start, from);
       pen.bezierCurveTo(start, from + (to - from) * 0.6, x, to - (to - from) * 0.6, x, to);
@@ -148,28 +146,14 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     drawDisc(pen, keys.at(j) - radius - 1, foot, size("k"), look.k, 1);
     drawDisc(pen, keys.at(j) + radius + 1, foot, size("v"), look.v, 1);
   });
-  pen.font = `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`;
-  // Names stand on paper.
-  const write = (text, left, y, colour, textAlign) => {
-    Object.assign(pen, { textAlign, strokeStyle: look.paper, fillStyle: colour, lineWidth: 4 });
-    for (const way of ["strokeText", "fillText"]) pen[way](text, left, y);
-  };
-  if (band.unfolded) {
-    if (plan.narrow) return;
-    const port = portOf(plan, band);
-    line(pen, band.x - 2, port - 11, port + 11, look.accent, 1, 4);
-    write("keys", band.x - 6, port - 16 - look.size, look.k, "right");
-    write("values", band.x - 6, port - 16, look.v, "right");
-    return;
-  }
+  if (band.unfolded && !plan.narrow) line(pen, band.x - 2, band.port - 11, band.port + 11, look.accent, 1, 4);
+  if (band.unfolded) return;
   drawDisc(pen, x, to, (view.lit === "q" ? 8 : 4) * plan.unit, look.q, 1);
+  // Its name is beside it, on paper.
   const left = x + 50 * plan.unit > stack.left + stack.cw * stack.count;
-  write("query", x + (left ? -8 : 8), to + Math.sign(from - to) * 11 * plan.unit + 4, look.q, left ? "right" : "left");
-}
-
-// Where lines enter the panel of cross-attention: beside its title.
-function portOf({ unit }, band) {
-  return band.top + 20 * unit;
+  pen.font = `600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`;
+  Object.assign(pen, { textAlign: left ? "right" : "left", strokeStyle: look.paper, fillStyle: look.q, lineWidth: 4 });
+  for (const write of ["strokeText", "fillText"]) pen[write]("query", x + (left ? -8 : 8), to + Math.sign(from - to) * 11 * plan.unit + 4);
 }
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
@@ -181,14 +165,8 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
   return [x + cw / 2, band.in < band.out ? band.top : band.top + band.h - high, end - x - cw / 2, high];
 }
 
-// From the softmax to each candidate, and from the chosen one to the next input, with an arrow.
-function drawNext({ plan: { ticks, loop: points }, pen, look }) {
-  const { xs, from, to } = ticks;
-  for (const x of xs) line(pen, x, from, to, look.ink, 0.45, 1);
-  pen.globalAlpha = 0.45;
-  pen.strokeRect(xs[0], from, xs.at(-1) - xs[0], 0);
-  pen.globalAlpha = 1;
-  if (!points) return;
+// The way of the chosen word to the next input, with an arrow.
+function drawLoop({ pen, look }, points) {
   const [[x, y], end] = [points[0], points.at(-1)];
   Object.assign(pen, { strokeStyle: look.accent, fillStyle: look.accent, lineWidth: 1.6 });
   pen.beginPath();
@@ -203,10 +181,10 @@ function drawNext({ plan: { ticks, loop: points }, pen, look }) {
 }
 
 // From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
-function cross(pen, plan, [x0, y0], [x1, y1], band, place, offset) {
+function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
   const { narrow, stacks: [{ x, w }] } = plan;
   const lane = y0 + (narrow ? 3 + 11 * place : 18 * place - 26);
-  const side = band.unfolded ? portOf(plan, band) + offset : band.top + band.h * (0.12 + 0.7 * place);
+  const side = band.unfolded ? band.port + 8 * (place - 0.5) : band.top + band.h * (0.12 + 0.7 * place);
   const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);

@@ -8,7 +8,7 @@ const TIGHT = 3; // beside what is unfolded
 const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
-export const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
+const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -18,9 +18,7 @@ export function parseFocus(focus, stacks) {
   const [name, layer, block, head] = focus.split(".");
   const s = name === "encoder" ? 0 : 1;
   if (layer === "embedding") return { s, layer: 0, block: "embedding", head: null };
-  return {
-    s, layer: layer ? layer - 1 : last, block: block ?? null, head: head ? head - 1 : null,
-  };
+  return { s, layer: layer ? layer - 1 : last, block: block ?? null, head: head ? head - 1 : null };
 }
 
 export function focusOf(view, { s, layer, block, head }) {
@@ -61,7 +59,7 @@ export function layOut(view, width, height, unit) {
     for (const band of stack.bands) {
       [band.in, band.out] = [y(band.t), y(band.t + band.length)];
       [band.top, band.h] = [Math.min(band.in, band.out), band.length];
-      [band.x, band.w] = [stack.x, stack.w];
+      [band.x, band.w, band.port] = [stack.x, stack.w, band.top + 20 * unit]; // keys and values enter beside a panel's title
     }
     // The encoder's output leaves its last layer.
     stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;

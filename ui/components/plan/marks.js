@@ -1,14 +1,12 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
 import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
-import { LOOP, loopOf } from "./layout.js";
+import { loopOf } from "./layout.js";
 
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const LEAST = 11; // px of a band that can be hit
 
-const SHORT = {
-  self: "Attention", cross: "Cross-attention", ffn: "Feed-forward",
-};
+const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
 // The name of a block, as a title.
 export function titleOf(view, { s, layer, block, kind }) {
@@ -62,7 +60,9 @@ export function placeTokens(view) {
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
+    const named = (name, gap, ...at) => setBox(make("p", name, make("span", "k", "● keys"), gap, make("span", "v", "● values")), ...at);
+    if (!s && !plan.narrow) more.push(named("part", " ", 6, stack.output - 24));
+    if (s && !plan.narrow && plan.panel?.block === "cross") more.push(named("part port", "\n", plan.panel.x - 6, plan.panel.port - 14));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -146,8 +146,7 @@ export function placeBands(view) {
     const text = `${plain(token)} ${chance(p)}`;
     const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
     first.title = `If the model ended here, it would say ${text}`;
-    const chosen = rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : [];
-    return [first, line("size guess", ...chosen, BLANK)];
+    return [first, line("size guess", ...(rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : []), BLANK)];
   }
   // The token with the largest weight, mean over heads.
   function looksAt(at, s, band, line) {
@@ -180,8 +179,8 @@ function shortener({ look }) {
 export function placeCandidates(view) {
   const { plan, header, state } = view;
   const band = plan.stacks[1].bands.at(-1);
-  const { x, w, bands } = plan.stacks[1];
-  const each = Math.min(w, plan.width - LOOP) / header.candidates[state.row].length;
+  const { x, w } = plan.stacks[1];
+  const each = w / header.candidates[state.row].length;
   const short = shortener(view);
   const buttons = header.candidates[state.row].map(([token, p, id]) => {
     const own = id === header.ids[state.row];
@@ -195,9 +194,7 @@ export function placeCandidates(view) {
     });
   });
   view.candidates.replaceChildren(...buttons);
-  setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), each * buttons.length, band.h - 8);
+  setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), w, band.h - 8);
   const own = header.candidates[state.row].findIndex(([, , id]) => id === header.ids[state.row]);
-  const { out } = bands.at(-2);
-  plan.ticks = { xs: buttons.map((_, i) => x + (i + 0.5) * each), from: out, to: out + (plan.narrow ? 3 : -3) };
-  plan.loop = loopOf(view, plan.ticks.xs[own] ?? plan.stacks[1].at(state.row));
+  plan.loop = loopOf(view, own < 0 ? plan.stacks[1].at(state.row) : x + (own + 0.5) * each);
 }

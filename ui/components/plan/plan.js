@@ -61,7 +61,6 @@ function component({ root, header, body }, host) {
     const back = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - 14;
     const fit = (scale) => {
-      view.scale = scale;
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
       const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * scale));
@@ -70,9 +69,9 @@ function component({ root, header, body }, host) {
       return room() / lay().height;
     };
     // Type grows with the window; it gives way, so that tokens are in the window. A film keeps its size.
-    let scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    for (let share = fit(scale); share < 0.99 && scale > 0.93 / unit && !view.plan.narrow; share = fit(scale)) {
-      scale = Math.max(0.93 / unit, scale * share);
+    view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
+    for (let share = fit(view.scale); share < 0.99 && view.scale > 0.93 / unit && !view.plan.narrow; share = fit(view.scale)) {
+      view.scale = Math.max(0.93 / unit, view.scale * share);
     }
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
