@@ -143,7 +143,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const over = spare - (inside || !s ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
   else if (over < 0) {
-    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 12 : 17) * unit), band.length + over / folded.length);
+    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 + 6 * s : 17) * unit), band.length + over / folded.length);
   }
   let t = 0;
   for (const band of bands) {
