@@ -100,7 +100,10 @@ class Sentences:
                    (lower + narrow, y1 - half), (lower - narrow, y1 - half)]  # fmt: skip
         beam = Polygon(
             [(self.preset.margin + x, sheet.tall - y) for x, y in corners],
-            color=self.preset.chrome.accent, alpha=0.5, linewidth=0, transform=sheet.points,
+            color=self.preset.chrome.accent,
+            alpha=0.5,
+            linewidth=0,
+            transform=sheet.points,
         )
         sheet.figure.add_artist(beam)
 
