@@ -8,8 +8,8 @@ from starlette.middleware import Middleware
 
 from transformer.worker.job import offer_turn
 from ui.core import url_state
+from ui.frame import pages as frame
 from ui.frame.page import all_pages, asked_for_page, reload_changed
-from ui.frame.pages import draw_door, draw_not_offered, menu, other_addresses, picture, why_not
 from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
@@ -23,14 +23,14 @@ STARTING = "Starting: PyTorch and the model are being loaded. Only the first vis
 
 def main() -> None:
     """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
-    st.set_page_config(page_title="Headlight", page_icon=picture("mark"), layout="wide")
-    st.logo(picture("headlight"), size="large")
+    st.set_page_config(page_title="Headlight", page_icon=frame.picture("mark"), layout="wide")
+    st.logo(frame.picture("headlight"), size="large")
     st.html(HERE / "ui/platform/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     reload_changed()
     home = all_pages()[0]
-    pages, others = menu(home), other_addresses()
+    pages, others = frame.menu(home), frame.other_addresses()
     hidden = [alias for alias, _ in others.values()]
     page = st.navigation([*pages.values(), *hidden], position="top")
     for alias, meant in others.values():
@@ -38,7 +38,7 @@ def main() -> None:
             st.switch_page(pages[meant.path], query_params=st.query_params.to_dict())
     here = next(entry for entry in all_pages() if pages[entry.path] is page)
     if page.visibility == "hidden":  # rebuild the menu to mark this page
-        pages = menu(here)
+        pages = frame.menu(here)
         page = st.navigation([*pages.values(), *hidden], position="top")
 
     corner = st.container(key="keys")
@@ -62,15 +62,15 @@ def main() -> None:
         guide.leave()
     path, values = asked_for_page()
     if turned == "page":
-        every = all_pages()
-        path = every[(every.index(here) + by) % len(every)].path
+        path, values = frame.view_beside(here, by)
+        url_state.bring(values)
     if path and path != here.path:
         st.switch_page(pages[path], query_params=values)  # as a link, so all of it counts
     touring = bool(url_state.get(guide.TOUR) or url_state.get(guide.LECTURE))
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
-    draw_door(here, view)
+    frame.draw_door(here, view)
     guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
@@ -87,7 +87,7 @@ def main() -> None:
             through_time.draw_bar(view)
         if view.entry.ref.edits:
             editing.draw_bar(view)
-    why = None if lecturing and here.path == "tours" else why_not(view, here)
+    why = None if lecturing and here.path == "tours" else frame.why_not(view, here)
     if here.model == "needed" and not view.checkpoint:
         st.header("No model to look into")
         st.text(
@@ -96,7 +96,7 @@ def main() -> None:
             "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
         )
     elif why is not None:
-        draw_not_offered(view, here, why)
+        frame.draw_not_offered(view, here, why)
     else:
         offer_turn()
         page.run()

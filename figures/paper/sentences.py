@@ -90,15 +90,21 @@ class Sentences:
         self, sheet: Sheet, above: tuple[float, float, float], below: tuple[float, float, float],
         weight: float,
     ) -> None:  # fmt: skip
-        """Draw light between two words, each with its left and right end and middle."""
-        half = 0.62 * self.size
-        corners = [(above[0], above[2] + half), (above[1], above[2] + half),
-                   (below[1], below[2] - half), (below[0], below[2] - half)]  # fmt: skip
+        """Draw light between two words, each with its left and right end and middle.
+
+        Its width is the weight, whatever the length of the words.
+        """
+        half, wide, narrow = 0.62 * self.size, 1.2 * self.size * weight, 0.4 * self.size * weight
+        (upper, y0), (lower, y1) = (((left + right) / 2, y) for left, right, y in (above, below))
+        corners = [(upper - wide, y0 + half), (upper + wide, y0 + half),
+                   (lower + narrow, y1 - half), (lower - narrow, y1 - half)]  # fmt: skip
         beam = Polygon(
             [(self.preset.margin + x, sheet.tall - y) for x, y in corners],
-            color=self.preset.chrome.accent, alpha=min(0.85, 0.06 + weight), linewidth=0,
+            color=self.preset.chrome.accent,
+            alpha=0.5,
+            linewidth=0,
             transform=sheet.points,
-        )  # fmt: skip
+        )
         sheet.figure.add_artist(beam)
 
 

@@ -20,10 +20,12 @@ from transformer.checkpoint.means import write_means
 from transformer.edits.language import parse_edits
 from transformer.edits.model import head_means
 from transformer.evaluation.pruning import own_translation, prune
+from transformer.measures.compare import SideBySide, Word
 from transformer.models.catalogue import resolve
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, edits_off, needs
 from transformer.translator import Translator
+from ui.frame import changes
 from ui.removals.pruning import in_words
 from ui.removals.views import in_sum
 
@@ -166,6 +168,11 @@ def test_old_and_new_stand_side_by_side(
     else:
         assert f"The translations diverge at word {differs[0] + 1}: *" in messages_in(app)
         assert f"The original’s words are {change}." in messages_in(app)
+
+
+def test_a_comma_that_moves_is_not_the_word_that_changes() -> None:
+    pairs = ((Word("Straße"), Word("Straße,")), (Word("nicht,"), Word()))
+    assert "at word 2: *nicht" in changes.in_words(SideBySide(pairs, "word"), -3.0)
 
 
 def test_translate_says_what_a_removed_head_changes_and_marks_its_map(open_page: RunApp) -> None:

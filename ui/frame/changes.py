@@ -95,6 +95,9 @@ def in_words(pair: SideBySide, total: float) -> str:
     at = pair.parts_at
     if at is None:
         return f"Nothing changed: the same words, {change}."
+    # A comma that moved to the word before says less than the word that is gone.
+    said = [{"".join(filter(str.isalnum, word.text)) for word in words} for words in pair.pairs]
+    at = next((n for n in range(at, len(said)) if len(said[n]) > 1), at)
     old, new = pair.pairs[at]
     return (
         f"The translations diverge at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "

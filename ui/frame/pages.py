@@ -1,6 +1,7 @@
 """The menu, page addresses, pages that fit a model, and the logo."""
 
 from base64 import b64encode
+from collections.abc import Mapping
 from copy import copy
 from functools import cache
 from pathlib import Path
@@ -102,6 +103,13 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
         return settings <= now, len(settings & now)
 
     return max(places, key=fit, default=("", "", None))
+
+
+def view_beside(on: Page, by: int) -> tuple[str, Mapping[str, str]]:
+    """Return address and settings of the view that is `by` places on, in the order of the menu."""
+    views = [(page, entry) for page in all_pages() for entry in page.entries or (None,)]
+    page, entry = views[(views.index((on, place_of(on)[2])) + by) % len(views)]
+    return page.path, entry.settings if entry else {}
 
 
 def draw_door(on: Page, view: View) -> None:

@@ -6,6 +6,7 @@ import { make, shown } from "../shared/index.js";
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 // What a picture may do with a key, as `nameOf` writes it.
 const MOVES = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
+const SCROLLS = { ArrowDown: 0.7, ArrowUp: -0.7 }; // of the window, while presenting
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 replaceBareAddresses();
@@ -69,6 +70,10 @@ function component({ root, header: data }, { setTriggerValue }) {
     }
     if (typing(target, nameOf(event))) return;
     if (data.presenting && !data.lecturing && MOVES.includes(nameOf(event)) && idle(target, event.key)) return pass(event);
+    if (data.presenting && !data.lecturing && target.matches(`body, ${MAIN}`) && SCROLLS[event.key]) {
+      document.querySelector(MAIN).scrollBy({ top: SCROLLS[event.key] * innerHeight, behavior: "smooth" });
+      return event.preventDefault();
+    }
     if (event.key === "?") {
       event.preventDefault();
       toggle(list);

@@ -40,6 +40,7 @@ export const breakPart = {
     else this.mark(breaks.step);
     const focus = this.below.querySelector("[data-last]") ?? this.below.querySelector(".main");
     focus?.focus({ preventScroll: true });
+    this.stage.scrollIntoView({ block: "nearest" });
     this.live.textContent = `${reply.textContent} ${outcome.textContent}`;
   },
 

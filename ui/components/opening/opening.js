@@ -219,7 +219,10 @@ class Opening {
 
   /** Turn to a scene, before any guess; its sentence then stands in the sidebar, too. */
   turn(at) {
-    if (at !== this.at) this.report("scene", at);
+    if (at !== this.at) {
+      this.report("scene", at);
+      this.stage.scrollIntoView({ block: "nearest" });
+    }
     this.at = at;
     this.guessing = false;
     this.root.classList.remove("guessing");
