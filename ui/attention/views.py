@@ -322,15 +322,13 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
             for labels, places in ((maps.queries, rows), (maps.keys, columns))
         )
-        title = f"How much does each head read {read} at {reader}?"
-        most = f"reads it most: {values.max():.0%} of its attention"
-        if noun := cell_noun(maps.cells):
-            title = f"{noun.capitalize()}, head by head: {read} at {reader}"
-            most = f"has the largest {noun}: {values.max():.0%}"
-        alt = f"Layer {layer + 1}, head {head + 1} {most}; the mean is {values.mean():.0%}."
-        st.markdown(f"**{title}**")
-        table = drawn(head_table, values, current_theme(), what=noun or "weight")
-        draw_chart(table, alt, key="sums")
+        noun = cell_noun(maps.cells) or "attention weight"
+        alt = (
+            f"Layer {layer + 1}, head {head + 1} has the largest {noun}: {values.max():.0%}; the "
+            f"mean is {values.mean():.0%}."
+        )
+        st.markdown(f"**{noun.capitalize()} of each head: {read} at {reader}**")
+        draw_chart(drawn(head_table, values, current_theme(), what=noun), alt, key="sums")
         st.caption(alt)
     else:
         st.caption("Choose keys here, or their labels in the matrix.")

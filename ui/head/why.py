@@ -98,23 +98,16 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
 
 
 def _reason(why: Why, part: Part, share: float, names: Names) -> str:
-    """Return the largest part as the reason of the score, or what the test shows in its place."""
+    """Return the largest part as the reason of the score, or the test that speaks against it."""
+    for trial in why.trials:
+        if trial.part == part and 2 * trial.measured / trial.predicted < 1:
+            return (
+                f". **Without {names.place(part)}, the score changes by {signed(trial.measured)}, "
+                f"not by {signed(trial.predicted)}** as the sum below says: later parts change too "
+                "and make up for it."
+            )
     most = "mostly" if 2 * abs(share) >= abs(why.split.score) else "above all"
-    reason = f", {most} because **{names.clause(part, 'key')}** ({signed(share)})."
-    trial = next((trial for trial in why.trials if trial.part == part), None)
-    if trial is None or 2 * trial.measured / trial.predicted >= 1:
-        return reason
-    change, later = signed(trial.measured), "later parts change too"
-    if trial.measured / trial.predicted >= 0:
-        return (
-            f"{reason} **But without {names.place(part)}, the score changes by {change}, not by "
-            f"{signed(trial.predicted)}**: {later}."
-        )
-    moves = "rises" if trial.measured > 0 else "falls"
-    return (
-        f". **Without {names.place(part)}, it {moves} by {change.lstrip('−')}**: in the sum, that "
-        f"part is the largest ({signed(share)}), but {later} and outweigh it."
-    )
+    return f", {most} because **{names.clause(part, 'key')}** ({signed(share)})."
 
 
 def _tests_in_words(why: Why, names: Names) -> str:
