@@ -327,7 +327,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             f"Layer {layer + 1}, head {head + 1} has the largest {noun}: {values.max():.0%}; the "
             f"mean is {values.mean():.0%}."
         )
-        st.markdown(f"**{noun.capitalize()} of each head: {read} at {reader}**")
+        st.markdown(f"**Each head's {noun}: {read} at {reader}**")
         draw_chart(drawn(head_table, values, current_theme(), what=noun), alt, key="sums")
         st.caption(alt)
     else:
