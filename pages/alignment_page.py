@@ -4,9 +4,9 @@ from typing import Any
 
 import streamlit as st
 
-from ui.alignment.views import AlignmentChoice, draw_errors, draw_links, map_of
+from ui.alignment.views import AlignmentChoice, draw_errors, draw_links, map_of, row_now
 from ui.core.side import Side
-from ui.core.widgets import CellChoice
+from ui.core.widgets import CellChoice, draw_hint
 from ui.frame.page import Entry, Page
 from ui.work.results import Computation
 
@@ -19,10 +19,7 @@ def first(side: Side) -> list[Computation[Any]]:
 def draw(side: Side) -> None:
     """Draw the links of the sentence, and the errors of every head."""
     with st.container(key="after_hint"):
-        st.markdown(
-            "**Which source word does each word come from?** The one that its row weighs most; no "
-            "head was taught this."
-        )
+        draw_hint(row_now())
     draw_links(side)
     draw_errors(side.view)
 

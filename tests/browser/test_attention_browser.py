@@ -143,7 +143,7 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     page.locator("button.row-label").nth(3).click()
     until_the_url_says(page, queries="4")
     values = trace.cross[:, :, 3, 1]
-    expect(page.get_by_text(f"reads it most: {values.max():.0%} of its")).to_be_visible()
+    expect(page.get_by_text(f"attention weight: {values.max():.0%};")).to_be_visible()
     expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
 
 

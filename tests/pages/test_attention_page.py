@@ -165,7 +165,7 @@ def test_words_are_sums_over_keys_and_means_over_queries(open_page: RunApp, trac
     values = trace.cross[..., list(groups[0])].sum(axis=-1)
     rows = word_groups(trace.tgt_tokens, trace.tgt_special)
     by_word = np.stack([values[..., list(row)].mean(axis=-1) for row in rows], axis=-1)
-    assert f"the mean is {by_word.mean():.2f}." in said(app)
+    assert f"the mean is {by_word.mean():.0%}." in said(app)
     # A word is chosen with all of its pieces, and tokens show them all.
     app.multiselect(key="keys_widget").set_value([1]).run()
     assert app.query_params["keys"] == "-".join(str(at + 1) for at in groups[1])

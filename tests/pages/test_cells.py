@@ -70,6 +70,7 @@ def test_a_map_shows_the_effect_of_its_place_with_the_check(
         np.testing.assert_allclose(values, expected, atol=1e-4)
         assert header["ends"] == ["less likely", "more likely"]
         assert "1 is perfect): [weight]" in captions(app)
+        assert ("Below are attention weights" in captions(app)) == (display == "matrix")
 
 
 def test_what_has_no_effect_says_why_and_shows_weights(run_app: RunApp) -> None:

@@ -76,9 +76,13 @@ def test_a_score_is_told_part_by_part(open_page: RunApp, kind: AttentionKind) ->
     assert re.search(r"layer 1, head \d wrote into the \w+ what it reads from `", text)
 
 
-def test_a_masked_key_is_said_to_be_masked(open_page: RunApp) -> None:
+def test_a_masked_key_is_said_to_be_masked(open_page: RunApp, monkeypatch: Any) -> None:
+    monkeypatch.setattr("transformer.attribution.reasons.score_without", lambda *_: 1e3)
     app = open_page(kind="decoder_self", layer="2", head="1", query="2", key="4")
-    assert "masked, so it gets no weight" in "".join(e.value for e in app.main.markdown)
+    said = "".join(element.value for element in app.main.markdown)
+    assert "masked, so it gets no weight" in said
+    # A part is no reason for a score that changes the other way without it.
+    assert " because **" not in said and "later parts change too and make up for it" in said
 
 
 def test_a_model_of_one_stack_says_why_it_has_no_parts(run_app: RunApp, family: Path) -> None:

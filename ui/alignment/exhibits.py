@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, file_stem
-from figures.labels import cell_name, counted, numbered
+from figures.labels import cell_name, counted, numbered, row_labels
 from transformer.evaluation.alignment import Grid, measured_maps
 from transformer.measures.pharaoh import written
 from transformer.measures.words import LinkUnits, Row, links, word_maps, words_of
@@ -46,8 +46,10 @@ def drawing_of(trace: Trace, row: Row, maps: Floats, *, soft: bool) -> Drawing:
     """Return the links as crossing lines, with the translation on the left."""
     words = words_of(trace, row, units_of(trace, row))
     shown = maps if soft else hard(maps)
+    before = (trace.tgt_tokens[0] if trace.cross.size else "…", *words.targets[:-1])
+    queries = words.targets if row == "reading" else row_labels(before, words.targets)
     return drawing(
-        shown[None, None].astype(np.float32), [(0, 0)], words.targets, words.sources,
+        shown[None, None].astype(np.float32), [(0, 0)], queries, words.sources,
         mass=0.9 if soft else 1.0, query_title="translation", key_title="source",
     )  # fmt: skip
 

@@ -115,7 +115,7 @@ def draw_links(side: Side) -> None:
     )
     log_probs = trace.log_probs
     st.markdown(
-        f"**In words** ({exhibits.ROWS[row]}): {spelled}.  \n:gray["
+        f"**In words** ({exhibits.ROWS[row]}): {spelled}  \n:gray["
         f"{'The given' if trace.forced else 'This'} translation has log-probability "
         f"{signed(float(log_probs.sum()))} nats, {signed(float(log_probs.mean()))} a token.]"
     )

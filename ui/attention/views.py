@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
-from figures.labels import code, plain_token
+from figures.labels import cell_noun, code, plain_token
 from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
 from ui.attention import against
@@ -238,6 +238,8 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, st.columns(2), label_visibility="visible")
         several = measured_view(view)
+        if shown.signed:
+            st.caption("An effect is of one map at a time. Below are attention weights.")
         _draw_sums(choice, get_maps(several, get_trace(several), choice))
 
 
@@ -320,12 +322,13 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
             for labels, places in ((maps.queries, rows), (maps.keys, columns))
         )
+        noun = cell_noun(maps.cells) or "attention weight"
         alt = (
-            f"Layer {layer + 1}, head {head + 1} reads it most: {values.max():.0%} of its "
-            f"attention; the mean is {values.mean():.2f}."
+            f"Layer {layer + 1}, head {head + 1} has the largest {noun}: {values.max():.0%}; the "
+            f"mean is {values.mean():.0%}."
         )
-        st.markdown(f"**How much does each head read {read} at {reader}?**")
-        draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
+        st.markdown(f"**Each head's {noun}: {read} at {reader}**")
+        draw_chart(drawn(head_table, values, current_theme(), what=noun), alt, key="sums")
         st.caption(alt)
     else:
         st.caption("Choose keys here, or their labels in the matrix.")

@@ -75,13 +75,11 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
     split, score = why.split, why.split.score
     of_key, of_query = (split.shares.sum(axis, dtype=np.float64) for axis in (0, 1))
     at, other = (int((sums * (score or 1)).argmax()) for sums in (of_key, of_query))
-    most = "mostly" if 2 * abs(of_key[at]) >= abs(score) else "above all"
     masked = " (masked, so it gets no weight)" if names.masked else ""
     lines = [
-        f"Before the softmax, {query} scores {key}{masked} **{signed(score)}**, {most} because "
-        f"**{names.clause(split.key_parts[at], 'key')}** ({signed(of_key[at])}). On the query's "
-        f"side, above all {names.clause(split.query_parts[other], 'query')} "
-        f"({signed(of_query[other])}).{_but(why, split.key_parts[at], names)}",
+        f"Before the softmax, {query} scores {key}{masked} **{signed(score)}**"
+        f"{_reason(why, split.key_parts[at], of_key[at], names)} On the query's side, above all "
+        f"{names.clause(split.query_parts[other], 'query')} ({signed(of_query[other])}).",
         "", f"The largest of {len(of_key)} parts of the key:", "",
     ]  # fmt: skip
     order = np.argsort(-np.abs(of_key), kind="stable")
@@ -99,16 +97,17 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
     return "\n".join(lines)
 
 
-def _but(why: Why, part: Part, names: Names) -> str:
-    """Return a sentence if the score does not change as the sum says without its largest part."""
+def _reason(why: Why, part: Part, share: float, names: Names) -> str:
+    """Return the largest part as the reason of the score, or the test that speaks against it."""
     for trial in why.trials:
         if trial.part == part and 2 * trial.measured / trial.predicted < 1:
             return (
-                f" **But without {names.place(part)}, the score changes by "
-                f"{signed(trial.measured)}, not by {signed(trial.predicted)}**: later parts change "
-                "too."
+                f". **Without {names.place(part)}, the score changes by {signed(trial.measured)}, "
+                f"not by {signed(trial.predicted)}** as the sum below says: later parts change too "
+                "and make up for it."
             )
-    return ""
+    most = "mostly" if 2 * abs(share) >= abs(why.split.score) else "above all"
+    return f", {most} because **{names.clause(part, 'key')}** ({signed(share)})."
 
 
 def _tests_in_words(why: Why, names: Names) -> str:

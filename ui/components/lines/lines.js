@@ -272,15 +272,16 @@ function describe(lines, parts, heads, active, { pin }) {
     const own = all.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
     const best = own.slice(0, 2).map(([, query, key, weight]) => {
       const to = other === "key" ? key : query;
-      return `“${names[other][to].split(" → ")[0]}” ${percent(weight)}`;
+      return `“${names[other][to]}” ${percent(weight)}`;
     });
     const [layer, number] = lines.drawn[head];
     const whose = heads.length > 1 && !isOne(lines) ? ` (layer ${layer + 1}, head ${number + 1})` : "";
     return best.length ? `${best.join(", ")}${whose}` : "";
   });
   const rest = perHead.filter(Boolean).join(" · ") || "nothing: no line is kept";
-  const verb = side === "query" ? "reads" : "is read by";
-  parts.readout.textContent = plain(`“${names[side][at].split(" → ")[0]}” ${verb} ${rest}`);
+  const [reader, predicted] = names[side][at].split(" → ");
+  const aim = side === "query" && predicted ? `To predict “${predicted}”, ` : "";
+  parts.readout.textContent = plain(`${aim}“${reader}” ${side === "query" ? "reads" : "is read by"} ${rest}`);
 }
 
 // Builds a switch for every head (offline: for the heads that were sent), one row per layer. Returns a
