@@ -9,9 +9,8 @@ from transformer.search.request import excluded
 from transformer.types import Floats
 from transformer.worker.job import report
 from ui.frame.sinks import sinks_of
-from ui.head.exhibits import HeadChoice
-from ui.head.why import why_at
-from ui.head.why_exhibits import Names
+from ui.head.exhibits import HeadChoice, Names
+from ui.head.views import why_at
 from ui.tours.stops import Scene, StopFacts, among, best, cell, fact, names, numbers, quoted, stem
 from ui.tours.trace_facts import clear_step
 from ui.translate.sources import MIX

@@ -21,7 +21,7 @@ from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
 from ui.export.download import download_below
-from ui.translate.inside_exhibits import mix_of, source_or_prefix
+from ui.translate.exhibits import mix_of, source_or_prefix
 from ui.work.desk import computed
 from ui.work.results import Computation
 

@@ -26,7 +26,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
-from ui.translate.inside_exhibits import (
+from ui.translate.exhibits import (
     MEASURED,
     Share,
     earlier_layers,
