@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Chain, Hook, Record, Site, Stack
+from transformer.hooks import BLOCKS, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.trace.building import to_array
@@ -64,20 +64,18 @@ def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
 @literals
 def edges(
     model: Any, trace: Trace, measure: Measure, *,
-    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, hooks: Hook | None = None,
-    progress: Report | None = None,
+    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, progress: Report | None = None,
 ) -> Edges:  # fmt: skip
     """Measure all edges of a trace, by one pass of the model.
 
     Args:
         model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
         kinds: kinds of attention to measure.
-        hooks: hooks of the trace.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
     result, gap, done = Edges(measure, {}, {}, {}), 0.0, 0
     with torch.inference_mode():
-        every = _blocks(model, trace, hooks)
+        every = _blocks(model, trace)
         blocks = {kind: every[kind] for kind in kinds}
         for kind, layers in blocks.items():
             rows = []
@@ -159,18 +157,18 @@ class _Block(NamedTuple):
         return float((total - self.output).abs().max())
 
 
-def _blocks(model: Any, trace: Trace, hooks: Hook | None) -> dict[AttentionKind, list[_Block]]:
+def _blocks(model: Any, trace: Trace) -> dict[AttentionKind, list[_Block]]:
     """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
     record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
     stacks: dict[Stack, Any]
     if isinstance(model, Transformer):
-        read(model, trace, record, hooks)
+        read(model, trace, record)
         stacks = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         stacks = {"decoder" if model.config.causal else "encoder": model.layers}
         ids = trace.tgt_ids if model.config.causal else trace.src_ids
         text = torch.tensor([ids], device=model.generator.weight.device)
-        model.read(text, hooks=Chain(hooks, record))
+        model.read(text, hooks=record)
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
     for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]

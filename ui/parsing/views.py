@@ -11,7 +11,7 @@ from transformer.models.catalogue import Entry
 from transformer.search.decoding import default_decoding
 from transformer.trace.records import Trace
 from transformer.training.corpus import TREE
-from transformer.trees.words import split_words
+from transformer.trees.tree import split_words
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.choice import PlaceChoice

@@ -35,7 +35,6 @@ from ui.removals.views import NEEDS, effect_of, single_heads, together
 from ui.tours import (  # noqa: F401 - facts
     own,
     position_facts,
-    removal_facts,
     scene_facts,
     study_facts,
     trace_facts,
