@@ -39,20 +39,16 @@ class LogitShares:
     parts: list[tuple[Part, float]]  # largest magnitude first; "bias" are all but the networks'
 
 
-def lens(
-    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), hooks: Hook | None = None
-) -> Lens:
+def lens(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Lens:
     """Return the distribution after every decoder layer, at every step of a trace.
 
-    Args:
-        excluded: ids without probability, as in the search.
-        hooks: hooks of the trace.
+    Args: excluded: ids without probability, as in the search.
     """
     config = model.config
     last = config.n_decoder_layers - 1
     sites = [Site("decoder", None, "embedding", "hidden")]
     sites += [Site("decoder", n, "feed_forward", "hidden") for n in range(last + 1)]
-    record = read(model, trace, Record(sites), hooks)
+    record = read(model, trace, Record(sites))
     rows = []
     with torch.inference_mode():
         ids = torch.tensor(trace.predicted_ids, device=model.generator.weight.device)[:, None]
