@@ -8,8 +8,7 @@ import numpy as np
 from figures import labels
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
 from figures.labels import READS_PREDICTS, numbered, plain_token, query_labels
-from transformer.attribution.edges import edges
-from transformer.attribution.mixing import Mix, loose, mix
+from transformer.attribution.edges import Mix, edges, loose, mix
 from transformer.checkpoint.reference import Kind
 from transformer.measures.compare import not_shared
 from transformer.measures.entropy import nats_to_bits

@@ -14,7 +14,7 @@ import streamlit as st
 
 from figures.labels import code, percent, plain_token, signed
 from figures.tokens import source_bars
-from transformer.attribution.mixing import Mix, loose
+from transformer.attribution.edges import Mix, loose
 from transformer.trace.records import Trace
 from transformer.types import Bools
 from ui.core.glossary import linked

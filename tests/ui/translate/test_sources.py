@@ -9,7 +9,7 @@ from figures.charts import Drawn
 from figures.tokens import source_bars
 from tests.forks import ROOT
 from tests.shipped import FOLDER
-from transformer.attribution.mixing import loose
+from transformer.attribution.edges import loose
 from transformer.translator import Translator
 from ui.translate.exhibits import mix_of, source_or_prefix
 from ui.translate.sources import MEASURED, table
