@@ -39,8 +39,15 @@ from ui.translate.player import (
     remember,
     within,
 )
-from ui.translate.sources import draw_sources
-from ui.translate.views import LAYERS, TranslateChoice, apart, draw_layers, draw_why, pair_now
+from ui.translate.views import (
+    LAYERS,
+    TranslateChoice,
+    apart,
+    draw_layers,
+    draw_sources,
+    draw_why,
+    pair_now,
+)
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 

@@ -1,4 +1,4 @@
-"""ASGI middleware in front of Streamlit: headers, a limit on visitors, closed endpoints.
+"""ASGI middleware in front of Streamlit: headers, a limit on visitors, closed endpoints, readiness.
 
 Every page gets its content security policy and its base URL. The policy lets a page load and run
 only this app: its scripts are allowed by their hashes; Streamlit loads components' scripts from
@@ -15,6 +15,8 @@ import gzip
 import hashlib
 import os
 import re
+import threading
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -23,10 +25,35 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ui.core.public import is_public
-from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, TRANSLATED, serve_websockets_by
 from ui.work.visit import Pace
+
+#: Set once the pages' libraries are loaded.
+libraries = threading.Event()
+
+#: Why a public server's first model is not loaded yet; emptied by `ui.frame.serving`.
+missing = ["the first model is being loaded"]
+
+
+def state() -> dict[str, Any]:
+    """Return `ready`, True if this server can serve a first page, or else `why` it cannot.
+
+    `models` counts models in memory, `waiting` counts sentences, computations and files in queues,
+    and `most_visitors` is the limit, 0 for none.
+    """
+    loaded = waiting = 0
+    why = "" if libraries.is_set() else "libraries are being loaded"
+    if not why:
+        from ui.work import models, results
+
+        loaded, waiting = len(models.MODELS), results.waiting()
+        why = missing[0] if missing and is_public() else ""
+    return {
+        "ready": not why, "why": why, "models": loaded, "waiting": waiting,
+        "visitors": VISITORS.now, "most_visitors": VISITORS.most,
+    }  # fmt: skip
+
 
 #: Origins that may show the app in a frame, separated by spaces.
 FRAMES = "HEADLIGHT_FRAMES"

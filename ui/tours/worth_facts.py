@@ -21,7 +21,7 @@ from ui.removals.exhibits import looks
 from ui.removals.views import SMALL, ranked
 from ui.tours.stops import Scene, StopFacts, among, best, cell, fact, names, numbers, quoted, stem
 from ui.tours.trace_facts import clear_step
-from ui.translate.sources import MIX
+from ui.translate.views import MIX
 from ui.work.results import Computation
 
 #: Effects of cutting the decoder's look at each source token, in all layers and heads, [T, S].

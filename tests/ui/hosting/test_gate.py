@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import run
 from transformer.models.catalogue import inspect_entry
 from ui.frame import serving
-from ui.hosting import gate, state
+from ui.hosting import gate
 from ui.hosting.gate import FRAMES, Gate, headers_of, policy_of
 from ui.hosting.visitors import Visitors
 from ui.platform.server import TRANSLATED
@@ -27,7 +27,6 @@ PAGE = b"<!DOCTYPE html><html><head><title>x</title></head></html>"
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Visitors:
     few = Visitors(2)
     monkeypatch.setattr(gate, "VISITORS", few)
-    monkeypatch.setattr(state, "VISITORS", few)
     return few
 
 
@@ -145,19 +144,19 @@ def test_readiness_knows_libraries_and_a_public_model(
         status, _, text = get("/_headlight/ready")
         return status, json.loads(text)
 
-    monkeypatch.setattr(state, "libraries", type(state.libraries)())
+    monkeypatch.setattr(gate, "libraries", type(gate.libraries)())
     status, told = found()
     assert status == 503 and told["why"] == "libraries are being loaded"
-    state.libraries.set()
+    gate.libraries.set()
     status, told = found()
     assert status == 200 and told["ready"] and told["most_visitors"] == 2
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr(state, "missing", [])
+    monkeypatch.setattr(gate, "missing", [])
     monkeypatch.setattr(models, "entries", lambda: [inspect_entry(tiny_checkpoint)])
     monkeypatch.setattr(models, "load", lambda *_: (_ for _ in ()).throw(MemoryError))
     serving._load_first_model()
     assert found()[1]["why"] == "the first model cannot be loaded (MemoryError)"  # no names
-    state.missing.clear()
+    gate.missing.clear()
     monkeypatch.setattr(models, "MODELS", Lru(2**20))  # all models went to make room
     status, told = found()
     assert status == 200 and told["models"] == 0
