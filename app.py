@@ -11,9 +11,8 @@ from ui.core import url_state
 from ui.frame import pages as frame
 from ui.frame.page import all_pages, asked_for_page, reload_changed
 from ui.frame.serving import begin
-from ui.hosting.gate import Gate
+from ui.hosting.gate import Gate, libraries
 from ui.hosting.start import problems
-from ui.hosting.state import libraries
 from ui.work.desk import place_for_progress
 from ui.work.visit import fall_back, run_in_turn
 

@@ -27,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.measures import interval  # noqa: E402
-from transformer.attribution.edges import edges  # noqa: E402
-from transformer.attribution.mixing import Mix, loose, mix  # noqa: E402
+from transformer.attribution.edges import Mix, edges, loose, mix  # noqa: E402
 from transformer.checkpoint.reference import SNAPSHOTS, at  # noqa: E402
 from transformer.evaluation.measure import read_metrics  # noqa: E402
 from transformer.measures.entropy import entropy_bits  # noqa: E402

@@ -21,7 +21,7 @@ from transformer.study.records import Looks, Study  # noqa: E402
 from transformer.study.where import Term, Where  # noqa: E402
 from transformer.trace.removals import Head  # noqa: E402
 from transformer.training.data import read_lines  # noqa: E402
-from transformer.trees.words import split_words  # noqa: E402
+from transformer.trees.tree import split_words  # noqa: E402
 
 QUESTIONS = {
     "any word to any word": (None, None),

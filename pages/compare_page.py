@@ -5,12 +5,17 @@ import streamlit as st
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from ui.attention.choice import AttentionSettings
-from ui.compare.choice import CompareChoice, prepare_right, read_setup
-from ui.compare.matching import MATCHING
-from ui.compare.numbers import NUMBERS
+from ui.compare.choice import (
+    CompareChoice,
+    draw_choice,
+    prepare_right,
+    read_right,
+    read_setup,
+    warning,
+)
 from ui.compare.sections import TOPIC, draw_section, sections
-from ui.compare.setup import draw_choice, read_right, warning
 from ui.compare.texts import draw_difference, draw_texts
+from ui.compare.views import MATCHING, NUMBERS
 from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.side import Side

@@ -8,9 +8,8 @@ from ui.components.plan import KINDS
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.export.download import download_below
-from ui.floor.choice import WHOLE, FloorChoice, choice_now
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
-from ui.floor.views import draw_plan
+from ui.floor.views import WHOLE, FloorChoice, choice_now, draw_plan
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
 from ui.work.results import Computation

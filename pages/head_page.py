@@ -18,8 +18,7 @@ from ui.frame.page import Entry, Page, link_to
 from ui.frame.through_time import finished
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of
-from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
-from ui.head.why import draw_why, why_link
+from ui.head.views import BESIDE, draw_kinds, draw_stages, draw_why, stages_at, why_link
 from ui.work.results import Computation
 
 

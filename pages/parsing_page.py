@@ -6,8 +6,15 @@ from transformer.evaluation.parsing import is_parser
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
 from ui.frame.page import Entry, Page
-from ui.parsing.choice import ParsingChoice, as_words, through_parser
-from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
+from ui.parsing.views import (
+    ParsingChoice,
+    as_words,
+    draw_borrowed,
+    draw_parse,
+    offer_parsers,
+    reading_of,
+    through_parser,
+)
 from ui.work.desk import computed, get_trace, get_translator
 
 

@@ -24,7 +24,6 @@ from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
-from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
 from ui.translate.player import (
     BESIDE,
@@ -40,8 +39,15 @@ from ui.translate.player import (
     remember,
     within,
 )
-from ui.translate.sources import draw_sources
-from ui.translate.views import LAYERS, apart, draw_layers, draw_why
+from ui.translate.views import (
+    LAYERS,
+    TranslateChoice,
+    apart,
+    draw_layers,
+    draw_sources,
+    draw_why,
+    pair_now,
+)
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 

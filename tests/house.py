@@ -96,7 +96,7 @@ def stays_of_a_sentence() -> list[str]:
     """
     from streamlit.testing.v1 import AppTest
 
-    from ui.hosting.state import libraries
+    from ui.hosting.gate import libraries
     from ui.work import desk, models
 
     models._LONGEST = models._TIMES = 1e9  # a listing is reused, and no progress is drawn, however

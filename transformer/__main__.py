@@ -10,14 +10,11 @@ from typing import NoReturn
 
 from transformer.commands.align import align
 from transformer.commands.evaluate import evaluate, means, measure, publish, snapshots, typed
-from transformer.commands.experiments import ablations, complexity
-from transformer.commands.import_ import import_
-from transformer.commands.info import info
+from transformer.commands.experiments import ablations, complexity, study
+from transformer.commands.info import import_, info
 from transformer.commands.options import add_options, call
 from transformer.commands.parse import parse
-from transformer.commands.show import show
-from transformer.commands.study import study
-from transformer.commands.trace import complete, trace
+from transformer.commands.show import complete, show, trace
 from transformer.commands.train import data, train
 from transformer.commands.translate import translate
 

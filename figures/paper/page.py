@@ -15,12 +15,10 @@ from math import ceil
 from matplotlib.figure import Figure
 
 from figures.exhibit import Exhibit, Graph, Lines, Panel, Series
-from figures.paper.matrix import ColourBar, Colours, Matrix, cell_size
-from figures.paper.plot import Plot
+from figures.paper.parts import ColourBar, Colours, Matrix, Plot, cell_size
 from figures.paper.presets import POINTS, Preset
-from figures.paper.sentences import Sentences
 from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
-from figures.paper.tree import Tree
+from figures.paper.tree import Sentences, Tree
 
 _PAGE = 9.0 * POINTS  # height of a printed page between margins
 _MANY = 6  # more parts form a grid with fixed rows

@@ -30,8 +30,7 @@ from torch.nn import functional as F
 from transformer.training.corpus import excluded_sources, pair, read_treebank
 from transformer.training.data import multi30k, source_key, tatoeba
 from transformer.trees.score import score, total
-from transformer.trees.tree import Tree
-from transformer.trees.words import split_words
+from transformer.trees.tree import Tree, split_words
 
 #: What a model without capitals does not see of a word.
 SHAPES = (str.islower, str.isupper, str.istitle, str.isdigit, str.isalpha)

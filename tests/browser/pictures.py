@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from tests.forks import ROOT
-from ui.components.files import script, style
+from ui.components.packing import script, style
 from ui.core.examples import examples_for
 from ui.frame.page import DOORS, entries_of
 

@@ -53,7 +53,7 @@ def views() -> Iterator[tuple[str, dict[str, str]]]:
         ]  # fmt: skip
         kept: list[dict[str, str]] = []
         for settings in ({}, *entries, *words):
-            if settings not in kept and "both" not in settings.values():  # "both" is of old links
+            if settings not in kept and "both" not in settings.values():  # "both" is the player's
                 kept.append(settings)
                 yield page.path, settings
     for name in sections():

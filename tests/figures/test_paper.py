@@ -24,7 +24,7 @@ from figures import tables
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import PRESETS, Preset, style, to_pdf, to_png, to_svg
-from figures.paper.matrix import pooled
+from figures.paper.parts import pooled
 from figures.paper.presets import DEFAULT, LEAST_TYPE
 from figures.tables import TooLargeError, n_numbers, to_csv, to_npz, unguard
 from tests.figures.drawing import Drawing, drawing

@@ -27,7 +27,7 @@ from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
-from ui.hosting.state import libraries
+from ui.hosting.gate import libraries
 from ui.models import import_plan
 from ui.work import models
 from ui.work.lru import Lru

@@ -17,7 +17,7 @@ from transformer.measures.compare import assign, divergence, head_agreements
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.attention import views
-from ui.compare import matching
+from ui.compare import views as own_views
 from ui.compare.attention import DISPLAYS
 from ui.compare.sections import sections
 from ui.components.packing import Component
@@ -50,7 +50,7 @@ def root(
 
 @pytest.fixture
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "sentences_for", lambda setup: (SHORT,))
+    monkeypatch.setattr(own_views, "sentences_for", lambda setup: (SHORT,))
 
 
 @pytest.fixture

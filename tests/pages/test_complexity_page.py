@@ -11,16 +11,16 @@ from transformer.evaluation import complexity
 from transformer.evaluation import complexity_records as records
 from transformer.evaluation.complexity_records import Measurement, crossings, exponents, shipped
 from transformer.worker.job import STOP, Job, Register, StoppedError
-from ui.complexity import jobs
+from ui.complexity import choice, views
 
 
 @pytest.fixture(autouse=True)
 def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jobs, "JOBS", Register(kept=10))
+    monkeypatch.setattr(choice, "JOBS", Register(kept=10))
     tiny = replace(complexity.QUICK, lengths=(8, 16), widths=(8, 16))
     monkeypatch.setattr(complexity, "QUICK", tiny)
     yield
-    if (job := jobs.current()) is not None:
+    if (job := choice.current_job()) is not None:
         job.stop()
         job.ended(100)
 
@@ -94,26 +94,26 @@ def test_one_measurement_at_a_time_replaces_what_is_shown_unless_made_under_load
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
-    job = jobs.begin(quick=True)
-    assert job and jobs.begin(quick=True) is None
+    job = choice.begin_measuring(quick=True)
+    assert job and choice.begin_measuring(quick=True) is None
     assert job.ended(100) and job.phase == "done"
     assert job.progress[0] == job.progress[1] > 0
-    made = jobs.last_measurement()
+    made = choice.last_measurement()
     assert made is not None and made.lengths == (8, 16)
     app = run_app(at="complexity", measured="here")
     assert set(table(app)["over n"]) == {"8 to 16"}
     assert app.button(key="measure_layers")
     second: Job[Measurement] = Job()
-    monkeypatch.setattr(jobs, "begin", lambda: jobs.JOBS.begin(9, lambda: second))
+    monkeypatch.setattr(views, "begin_measuring", lambda: choice.JOBS.begin(9, lambda: second))
     app.button(key="measure_layers").click().run()
     assert "stop_measuring" not in [each.key for each in run_app(at="complexity").button]
     app.button(key="stop_measuring").click().run()
-    assert second.request == STOP and jobs.last_measurement() is made
+    assert second.request == STOP and choice.last_measurement() is made
     second.future.set_exception(StoppedError())
     monkeypatch.setattr(records, "MOST_LOAD", -1.0)
-    monkeypatch.setattr(jobs, "JOBS", Register())
-    jobs.JOBS.begin(1, lambda: job)
-    assert jobs.last_measurement() is None
+    monkeypatch.setattr(choice, "JOBS", Register())
+    choice.JOBS.begin(1, lambda: job)
+    assert choice.last_measurement() is None
     app = run_app(at="complexity", measured="here")
     (text,) = (each.value for each in app.error)
     assert f"other work kept {made.made.load:g} processors busy" in text.replace("\\", "")

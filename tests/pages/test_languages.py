@@ -14,7 +14,7 @@ from tests.transformer.models.huggingface import models as huggingface_models
 from tests.transformer.models.huggingface.models import make_folder
 from tests.views import make_view
 from transformer.models.importers.registry import FORMATS
-from ui.compare import matching, numbers
+from ui.compare import views
 from ui.frame.beside import Setup
 
 SENTENCE = "A dog runs."
@@ -162,8 +162,8 @@ def test_programs_of_comparisons_tell_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    monkeypatch.setattr(matching, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
+    monkeypatch.setattr(views, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
     side = make_view(root / name, SENTENCE, beam_size=1, **given)
     setup = Setup("models", side, side, ())
-    check_program(matching._figure(setup, "encoder_self", (0, 0)))
-    check_program(numbers._figure(setup))
+    check_program(views._matching_figure(setup, "encoder_self", (0, 0)))
+    check_program(views._numbers_figure(setup))

@@ -18,7 +18,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.translate import views
-from ui.translate.sources import table
+from ui.translate.views import table
 from ui.work import results
 from ui.work.lru import Lru
 

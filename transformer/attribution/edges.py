@@ -1,4 +1,4 @@
-"""Measures of what edges add to a block: norm, value zeroing and contribution.
+"""Measures of what edges add to a block, and shares of source and prefix made of them.
 
 An attention block writes y_i = s_i + sum_j f_ij + b_O, where s_i is the residual stream and
 f_ij = sum_h a_ij^h (x_j W_V^h + b_V^h) W_O^h is what query i takes from key j. A single head has
@@ -11,6 +11,11 @@ its own term of the sum. In a post-norm model a LayerNorm follows. The measures 
                   its scale fixed (Ferrando et al. 2022); in self-attention, t_ii includes s_i
 
 None of a block is a sum or mean over its heads.
+
+ALTI+ (Ferrando et al. 2022, "Towards opening the black box of neural machine translation") combines
+contributions layer by layer: what a block takes from each key is a row of shares; the product of
+all rows from the input to the last layer gives the shares of source tokens and of earlier target
+tokens. Feed-forward networks act on single positions and are taken to keep the shares.
 """
 
 from collections.abc import Sequence
@@ -23,13 +28,13 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Chain, Hook, Record, Site, Stack
+from transformer.hooks import BLOCKS, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.trace.building import to_array
 from transformer.trace.parts import read
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Report, literals
 
 Measure = Literal["norm", "zeroing", "contribution"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -64,20 +69,18 @@ def row_shares(values: Floats, streams: Floats | None = None) -> Floats:
 @literals
 def edges(
     model: Any, trace: Trace, measure: Measure, *,
-    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, hooks: Hook | None = None,
-    progress: Report | None = None,
+    kinds: Sequence[AttentionKind] = ATTENTION_KINDS, progress: Report | None = None,
 ) -> Edges:  # fmt: skip
     """Measure all edges of a trace, by one pass of the model.
 
     Args:
         model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
         kinds: kinds of attention to measure.
-        hooks: hooks of the trace.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
     result, gap, done = Edges(measure, {}, {}, {}), 0.0, 0
     with torch.inference_mode():
-        every = _blocks(model, trace, hooks)
+        every = _blocks(model, trace)
         blocks = {kind: every[kind] for kind in kinds}
         for kind, layers in blocks.items():
             rows = []
@@ -159,18 +162,18 @@ class _Block(NamedTuple):
         return float((total - self.output).abs().max())
 
 
-def _blocks(model: Any, trace: Trace, hooks: Hook | None) -> dict[AttentionKind, list[_Block]]:
+def _blocks(model: Any, trace: Trace) -> dict[AttentionKind, list[_Block]]:
     """Run a trace's tokens through the model; return its attention blocks by kind and layer."""
     record = Record(lambda site: site.name in ("v", "weights", "output", "hidden"))
     stacks: dict[Stack, Any]
     if isinstance(model, Transformer):
-        read(model, trace, record, hooks)
+        read(model, trace, record)
         stacks = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         stacks = {"decoder" if model.config.causal else "encoder": model.layers}
         ids = trace.tgt_ids if model.config.causal else trace.src_ids
         text = torch.tensor([ids], device=model.generator.weight.device)
-        model.read(text, hooks=Chain(hooks, record))
+        model.read(text, hooks=record)
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
     for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]
@@ -205,3 +208,53 @@ def _block(
     norm = None if around.pre or isinstance(around, Skipped) else around.norm
     own = site.kind != "cross"
     return _Block(weights, values, stream, bias, output, stream + added, norm, own)
+
+
+#: A token is loose if its source share is below this part of the median of all tokens but the last.
+LOOSE = 2 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """Shares of every input in every prediction; a row of `source` and `prefix` sums to 1."""
+
+    source: Floats  # [T, S]
+    prefix: Floats  # [T, T], of the decoder's inputs; 0 after the diagonal
+
+    @property
+    def source_share(self) -> Floats:
+        """Share of the whole source in each prediction, [T]."""
+        shares: Floats = self.source.sum(-1)
+        return shares
+
+
+def mix(contributions: Edges) -> Mix:
+    """Combine contributions over all layers.
+
+    Args: contributions: of `edges(model, trace, "contribution")`.
+    """
+    rows, streams = contributions.blocks, contributions.streams
+    read = np.eye(rows["encoder_self"].shape[-1])
+    for layer in row_shares(rows["encoder_self"]):
+        read = layer @ read  # [S, S]
+    n = rows["decoder_self"].shape[-1]
+    source, prefix = np.zeros((n, len(read))), np.eye(n)
+    for own, cross, stream in zip(
+        row_shares(rows["decoder_self"]), rows["cross"], streams["cross"], strict=True
+    ):
+        looked = row_shares(cross, stream)  # [T, S]
+        kept = 1 - looked.sum(-1, keepdims=True, dtype=np.float64)
+        source, prefix = looked @ read + kept * (own @ source), kept * (own @ prefix)
+    return Mix(source.astype(np.float32), prefix.astype(np.float32))
+
+
+def loose(source_share: Floats) -> Bools:
+    """Return True for the tokens whose share of the source is far below the others', [T].
+
+    The last token is none of the others and never loose: the share drops at every end.
+
+    Args: source_share: [T], of one translation.
+    """
+    marks: Bools = np.zeros(len(source_share), bool)
+    marks[:-1] = source_share[:-1] < LOOSE * np.median(source_share[:-1]) if marks[1:].size else ()
+    return marks

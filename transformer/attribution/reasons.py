@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.hooks import Hook, Record, Site
+from transformer.hooks import Record, Site
 from transformer.model import Transformer
 from transformer.trace.building import to_array
 from transformer.trace.inspection import check_place
@@ -62,13 +62,11 @@ class Reasons:
 @literals
 def reasons(
     model: Transformer, trace: Trace, kind: AttentionKind, layer: int, head: int, query: int,
-    key: int, *, hooks: Hook | None = None,
+    key: int,
 ) -> Reasons:  # fmt: skip
     """Split the score of one query and one key in one head.
 
-    Args:
-        layer, head, query, key: 0-based.
-        hooks: hooks of the trace.
+    Args: layer, head, query, key: 0-based.
 
     Raises: `ValueError` for a place out of range.
     """
@@ -78,7 +76,7 @@ def reasons(
     ):  # fmt: skip
         check_place(name, value, limit)
     names, site = ("hidden", "output", "heads", "scores"), Site.of(kind, layer, "scores")
-    record = read(model, trace, Record(lambda site: site.name in names), hooks)
+    record = read(model, trace, Record(lambda site: site.name in names))
     block = model.attention_block(kind, layer)
     ends = site, Site("encoder", None, "final", "hidden") if kind == "cross" else site
     with torch.inference_mode():

@@ -80,7 +80,7 @@ def _print(
     from transformer.errors import InputError
     from transformer.evaluation.parsing import parse as parsed
     from transformer.training.corpus import pair
-    from transformer.trees.words import split_words
+    from transformer.trees.tree import split_words
 
     sentences = [split_words(line) if raw else line.split() for line in lines]
     for number, (line, words) in enumerate(zip(lines, sentences, strict=True), before + 1):

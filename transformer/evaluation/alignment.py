@@ -104,7 +104,7 @@ def head_errors(
 @literals
 def measured_maps(
     model: Any, trace: Trace, measure: CellMeasure, layer: int | None = None,
-    head: int | None = None, progress: Report | None = None,
+    head: int | None = None,
 ) -> Floats:  # fmt: skip
     """Return one map of cross-attention by a measure of its edges, [T, S]; rows sum to 1, or are 0.
 
@@ -120,7 +120,7 @@ def measured_maps(
         if at is not None and not 0 <= at < most:
             raise InputError(f"{name} {at + 1}; the model has {name}s 1 to {most}")
     place: Place = ("cross", layer, head)
-    wide = wide_maps(model, trace, measure, places=[place], progress=progress)
+    wide = wide_maps(model, trace, measure, places=[place])
     chosen = wide[tuple(-1 if index is None else index for index in (layer, head))]
     if measure == "effect":
         chosen = np.where(chosen < -_ROUNDING, -chosen, 0)

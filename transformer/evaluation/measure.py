@@ -53,9 +53,8 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training import data as corpora
 from transformer.training import typed
 from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
-from transformer.training.objective import tally
+from transformer.training.objective import tally, task_of, text_of
 from transformer.training.recipe import Recipe
-from transformer.training.tasks import task_of, text_of
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.

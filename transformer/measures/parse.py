@@ -8,8 +8,7 @@ import numpy as np
 
 from transformer.trace.records import Trace
 from transformer.trees.symbols import CLOSE, OPEN, TAG, Rebuilt, is_symbol, rebuild
-from transformer.trees.tree import Tree
-from transformer.trees.words import agreeing_tag
+from transformer.trees.tree import Tree, agreeing_tag
 from transformer.types import Floats
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any, Self
 from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.tokenizer import clean
 from transformer.training.data import DataError
-from transformer.trees.words import split_words
+from transformer.trees.tree import split_words
 from transformer.types import AttentionKind, literals
 
 #: File name suffixes for annotated text. A corpus is such a file, a folder, or a plain text file.

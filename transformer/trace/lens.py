@@ -39,20 +39,16 @@ class LogitShares:
     parts: list[tuple[Part, float]]  # largest magnitude first; "bias" are all but the networks'
 
 
-def lens(
-    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), hooks: Hook | None = None
-) -> Lens:
+def lens(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Lens:
     """Return the distribution after every decoder layer, at every step of a trace.
 
-    Args:
-        excluded: ids without probability, as in the search.
-        hooks: hooks of the trace.
+    Args: excluded: ids without probability, as in the search.
     """
     config = model.config
     last = config.n_decoder_layers - 1
     sites = [Site("decoder", None, "embedding", "hidden")]
     sites += [Site("decoder", n, "feed_forward", "hidden") for n in range(last + 1)]
-    record = read(model, trace, Record(sites), hooks)
+    record = read(model, trace, Record(sites))
     rows = []
     with torch.inference_mode():
         ids = torch.tensor(trace.predicted_ids, device=model.generator.weight.device)[:, None]
@@ -72,24 +68,17 @@ def later_layers_skipped(depth: int, n_layers: int) -> tuple[Edit, ...]:
     return tuple(Edit("skip", "encoder", layer) for layer in range(depth, n_layers))
 
 
-def logit_shares(
-    model: Transformer, trace: Trace, step: int, one: int, other: int, *,
-    hooks: Hook | None = None,
-) -> LogitShares:  # fmt: skip
+def logit_shares(model: Transformer, trace: Trace, step: int, one: int, other: int) -> LogitShares:
     """Return the shares of all parts in the difference of two logits, `one` minus `other`.
 
-    Args:
-        step: 0-based step of the prediction.
-        hooks: hooks of the trace.
+    Args: step: 0-based step of the prediction.
 
     Raises: `ValueError` for a step or token out of range.
     """
     check_place("step", step, len(trace.tgt_ids))
     for token in (one, other):
         check_place("token", int(token), model.config.target_vocab_size)
-    record = read(
-        model, trace, Record(lambda site: site.name in ("heads", "output", "hidden")), hooks
-    )
+    record = read(model, trace, Record(lambda site: site.name in ("heads", "output", "hidden")))
     final, generator = Site("decoder", None, "final", "hidden"), model.generator
     with torch.inference_mode():
         reads = generator.weight[one].double() - generator.weight[other].double()

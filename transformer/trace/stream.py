@@ -19,6 +19,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace import records
 from transformer.trace.building import padded, to_array
 from transformer.trace.inspection import check_place
+from transformer.trace.parts import read
 from transformer.types import ATTENTION_KINDS, Floats, Ints, literals
 
 
@@ -26,12 +27,8 @@ def record_stream(
     model: Transformer, trace: records.Trace, *, hooks: Hook | None = None
 ) -> records.Stream:
     """Run a trace's tokens through the model with hooks, and record the stream after all blocks."""
-    record = Record(lambda site: site.name in ("output", "hidden", "inner"))
-    every = Chain(hooks, record)
-    device = model.src_embedding.weight.device
-    with torch.inference_mode():
-        encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=every)
-        model.decode(torch.tensor([trace.tgt_ids], device=device), encoded, hooks=every)
+    wanted = Record(lambda site: site.name in ("output", "hidden", "inner"))
+    record = read(model, trace, wanted, hooks)
     config = model.config
     return records.Stream(
         encoder=_stack(record, "encoder", config.n_encoder_layers, trace.src_tokens),

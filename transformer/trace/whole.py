@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.hooks import Chain, Hook, Name, Record
+from transformer.hooks import Name, Record
 from transformer.layers import FeedForward
 from transformer.model import Transformer
 from transformer.search.request import excluded
@@ -28,17 +28,13 @@ _STACKS: tuple[StackName, ...] = ("encoder", "decoder")
 
 
 @torch.inference_mode()
-def record_whole(
-    model: Transformer, pieces: Tokenizer, trace: Trace, *, hooks: Hook | None = None
-) -> Whole:
+def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
     """Run a trace's tokens through the model once more, and record every block.
 
-    Args:
-        pieces: the target's tokenizer.
-        hooks: the hooks that made the trace.
+    Args: pieces: the target's tokenizer.
     """
     record = Record(lambda site: site.name in _NAMES)
-    stream = record_stream(model, trace, hooks=Chain(hooks, record))
+    stream = record_stream(model, trace, hooks=record)
 
     def values(name: Name) -> dict[AttentionKind, Floats]:
         return {kind: to_array(record.layers(kind, name)[:, 0]) for kind in ATTENTION_KINDS}
@@ -59,7 +55,7 @@ def record_whole(
                 model.decoder, stream.decoder.inner, neurons["decoder"], strict=True)
         ]),
     ], dim=2))  # fmt: skip
-    read = lens(model, trace, excluded=excluded(model.config), hooks=hooks)
+    read = lens(model, trace, excluded=excluded(model.config))
     return Whole(
         stream, q, k, values("v"), _relative(model, q, k, values("scores")),
         head_norms={kind: to_array(part.norm(dim=-1)) for kind, part in parts.items()},

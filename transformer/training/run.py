@@ -11,9 +11,9 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.corpus import load_corpus, make_tokenizer
 from transformer.training.distributed import World, repeatable
 from transformer.training.download import fetch_missing
+from transformer.training.objective import text_of
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import RunFolder
-from transformer.training.tasks import text_of
 from transformer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)

@@ -24,9 +24,8 @@ from transformer.model import Transformer
 from transformer.models.one_stack.files import StackCheckpoint, load_stack, stack_layout
 from transformer.models.one_stack.model import OneStack
 from transformer.training.corpus import encode_pairs, load_corpus
-from transformer.training.objective import validation_loss
+from transformer.training.objective import task_of, text_of, validation_loss
 from transformer.training.run_folder import RunFolder
-from transformer.training.tasks import task_of, text_of
 from transformer.types import Report, no_report
 
 log = logging.getLogger(__name__)

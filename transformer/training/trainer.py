@@ -32,10 +32,9 @@ from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches
 from transformer.training.distributed import World, compiled, hardware, wants_bfloat16
 from transformer.training.grow import grown
-from transformer.training.objective import Objective, learning_rate, validation_loss
+from transformer.training.objective import Objective, learning_rate, task_of, validation_loss
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import Progress, RunFolder, average_weights
-from transformer.training.tasks import task_of
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
-from ui.components.grid import Sheet
-from ui.components.grid.signed import difference_sheet
+from ui.components.grid import Sheet, difference_sheet
 from ui.components.lens import Map
 
 _SIDES = {

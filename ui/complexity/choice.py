@@ -1,10 +1,17 @@
-"""The URL parameters of the Cost page."""
+"""The Cost page's URL parameters, and measurements on this server, one at a time.
+
+The last measurement serves all sessions. Measurements continue when their page is left, in a
+separate process: in the server, they would change the threads of all models.
+"""
 
 from dataclasses import dataclass
 from typing import get_args
 
 from transformer.config import ModelConfig
+from transformer.evaluation.complexity_records import Measurement
 from transformer.measures.layer_costs import PathKind
+from transformer.worker.job import Job, Register
+from transformer.worker.process import start_alone
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param
@@ -68,3 +75,28 @@ def lengths_of(config: ModelConfig) -> tuple[int, ...]:
     if config.positions in ("sinusoidal", "relative"):
         return LENGTHS
     return tuple(n for n in LENGTHS if n <= config.max_positions)
+
+
+#: Measurements by number.
+JOBS: Register[int, Job[Measurement]] = Register(kept=10)
+
+
+def begin_measuring(quick: bool = False) -> Job[Measurement] | None:
+    """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
+    # Here, as it imports PyTorch.
+    from transformer.evaluation.complexity import QUICK, Plan, measure
+
+    number = max(JOBS.all(), default=0) + 1
+    return JOBS.begin(number, lambda: start_alone(measure, QUICK if quick else Plan()))
+
+
+def current_job() -> Job[Measurement] | None:
+    """Return the last job of this server, running or not."""
+    return next(reversed(JOBS.all().values()), None)
+
+
+def last_measurement() -> Measurement | None:
+    """Return this server's last measurement that was not made under load, or None."""
+    jobs = reversed(JOBS.all().values())
+    results = (job.future.result() for job in jobs if job.phase == "done")
+    return next((result for result in results if not result.refusal), None)

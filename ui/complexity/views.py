@@ -31,7 +31,6 @@ from transformer.measures.layer_costs import (
 )
 from transformer.types import Reals
 from transformer.worker.job import Job
-from ui.complexity import jobs
 from ui.complexity.choice import (
     KINDS,
     LENGTHS,
@@ -39,7 +38,10 @@ from ui.complexity.choice import (
     QUANTITIES,
     LayersChoice,
     PathChoice,
+    begin_measuring,
+    current_job,
     ends,
+    last_measurement,
     lengths_of,
     size_of,
 )
@@ -59,7 +61,7 @@ _OWN, _ASKED = "headlight_measuring", "headlight_time_maps"
 def draw_layers() -> None:
     """Draw the view."""
     LayersChoice.show()
-    own = jobs.last_measurement()
+    own = last_measurement()
     timings = (url_state.get(LayersChoice.source) == "here" and own) or shipped()
     d = url_state.get(LayersChoice.width)
     d = d if d in timings.widths else timings.widths[-1]
@@ -206,8 +208,8 @@ def _or_dash(value: float | None) -> str:
 
 def draw_measuring() -> None:
     """Draw the choice of a measurement, and a button to make one or its progress."""
-    job = jobs.current()
-    if jobs.last_measurement() is not None:
+    job = current_job()
+    if last_measurement() is not None:
         choose_one("Measurement", LayersChoice.source, MEASURED, label_visibility="visible")
     if job is not None and job.running:
         _draw_progress(job)
@@ -226,7 +228,7 @@ def draw_measuring() -> None:
 
 def _begin() -> None:
     if public.job_refusal(_WHAT) is None:
-        st.session_state[_OWN] = jobs.begin()
+        st.session_state[_OWN] = begin_measuring()
         url_state.put(LayersChoice.source, "here")
 
 

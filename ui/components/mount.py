@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from ui.components.files import element, script, style
-from ui.components.packing import Component, pack
+from ui.components.packing import Component, element, pack, script, style
 
 T = TypeVar("T")
 

@@ -1,4 +1,8 @@
-"""Component content, and its message: a JSON header followed by raw bytes.
+"""Components' scripts, styles and content, and its message: a JSON header followed by raw bytes.
+
+A component is a folder of ES modules and style sheets; `make components` bundles what `NAME.js` and
+`NAME.css` import. The script sets `view.default`, which mounts the component. Streamlit resends it
+with every new message, so size matters.
 
 Streamlit passes bytes to a component untouched only if they are the whole of `data=`, so their
 description precedes them:
@@ -13,7 +17,8 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +29,29 @@ from figures.exhibit import Offline
 from figures.labels import show_token
 from figures.palette import CHROME, ROLES, THEMES, attention_table, scale_words, signed_table
 
+_BUNDLES = Path(__file__).parent / "bundles"
+
+#: All component names.
+COMPONENTS = tuple(sorted(path.stem for path in _BUNDLES.glob("*.js")))
+
+
+def element(name: str) -> str:
+    """Return the HTML element of a component."""
+    return f'<div class="{name} component" translate="no"></div>'
+
+
+@cache
+def script(name: str) -> str:
+    """Return a component's JavaScript."""
+    return (_BUNDLES / f"{name}.js").read_text("utf-8")
+
+
+@cache
+def style(name: str) -> str:
+    """Return a component's CSS."""
+    return (_BUNDLES / f"{name}.css").read_text("utf-8")
+
+
 T = TypeVar("T")
 
 
@@ -31,7 +59,7 @@ T = TypeVar("T")
 class Component(Generic[T]):
     """Content of one component, for a page or an offline file."""
 
-    name: str  # a name in `ui.components.files`
+    name: str  # one of `COMPONENTS`
     #: header, body: content, see `pack`
     header: Mapping[str, Any]
     body: bytes = b""

@@ -22,8 +22,7 @@ from figures.exhibit import Exhibit, Offline, Panel, Series
 from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
-from ui.components.files import COMPONENTS, script, style
-from ui.components.packing import attention_look
+from ui.components.packing import COMPONENTS, attention_look, script, style
 from ui.platform.assets import font_file
 
 __all__ = ["Shared", "document", "save", "shared_files", "to_html", "worker_script"]
@@ -72,7 +71,7 @@ def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
 
     Args: shared: the page's parts if it lies beside `shared_files`, which it then names.
 
-    Raises: `ValueError` for a component that is not in `ui.components.files`.
+    Raises: `ValueError` for a component that is not in `ui.components.packing`.
     """
     views = exhibit.views
     names = tuple(dict.fromkeys(view.component for view in views))

@@ -1,5 +1,6 @@
-"""The Floor plan: the picture, and what its parts change and open."""
+"""The Floor plan: its URL parameters, the picture, and what its parts change and open."""
 
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -8,23 +9,63 @@ import streamlit as st
 from transformer.config import ModelConfig
 from transformer.edits.language import PLACES, Edit, parse_edits
 from transformer.trace.records import Trace, Whole
+from transformer.trace.whole import record_whole
 from ui.attention.choice import AttentionSettings
 from ui.components.mount import show
 from ui.components.plan import (
     Edited,
     PlanChoice,
     Touched,
+    fitting,
     parse_opened,
     parse_touched,
     plan_component,
 )
 from ui.core import url_state
+from ui.core.choice import Choice
+from ui.core.url_state import STEP, Param
 from ui.core.view import View
-from ui.floor.choice import keep
 from ui.frame import editing
 from ui.frame.page import page_at, streamlit_page
 from ui.frame.steering import begin_with
-from ui.head.choice import HeadSettings
+from ui.head.choice import HeadSettings, default_query
+from ui.work.results import Computation
+
+
+@dataclass(frozen=True)
+class FloorChoice(Choice):
+    """The URL parameters: source token, translation step, and the part in focus."""
+
+    source: Param[int | None] = url_state.position("source")
+    step: Param[int | None] = STEP
+    #: such as `decoder.2.cross.3`, see `ui.components.plan.fitting`
+    focus: Param[str] = Param("focus", url_state.text(40), "")
+
+
+def choice_now(view: View, trace: Trace) -> PlanChoice:
+    """Return the stored choice, with defaults for what is not set or not in this trace.
+
+    The default layer is the decoder's last, whose neurons add directly to the logits.
+    """
+    focus = fitting(url_state.get(FloorChoice.focus), trace)
+    source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
+    return PlanChoice(
+        url_state.index(FloorChoice.source, len(trace.src_tokens), source),
+        url_state.index(STEP, len(trace.tgt_tokens), row),
+        focus or f"decoder.{len(trace.cross)}",
+    )
+
+
+def keep(chosen: PlanChoice) -> None:
+    """Store a choice."""
+    FloorChoice(chosen.source + 1, chosen.row + 1, chosen.focus).put()
+
+
+#: All values of a view's model for its sentence.
+WHOLE: Computation[Whole] = Computation(
+    "whole", (), lambda model, trace: record_whole(model.model, model.tokenizer.target, trace)
+)
+
 
 _OPEN = "headlight_floor_open"
 #: Session key: the sentence and its translation before the last change in the picture.

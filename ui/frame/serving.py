@@ -12,7 +12,7 @@ from typing import Any
 from transformer.worker.process import WAITING
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
-from ui.hosting import start, state
+from ui.hosting import gate, start
 from ui.platform.session import drop_nested_messages, serve_every_address_by_the_app
 
 #: Threads that wait for visitors' files; waiting is cheap.
@@ -43,7 +43,7 @@ def _warm_up() -> None:
     for name in _SLOW:
         importlib.import_module(name)
     if is_public():
-        state.libraries.set()
+        gate.libraries.set()
         _load_first_model()
         from ui.work.results import WORKERS
 
@@ -58,11 +58,11 @@ def _load_first_model() -> None:
 
     entry, _ = resolve("", entries())
     if entry is None:
-        state.missing[:] = ["no checkpoint can be loaded"]
+        gate.missing[:] = ["no checkpoint can be loaded"]
         return
     try:
         load(entry, available_devices()[0])
-        state.missing.clear()
+        gate.missing.clear()
     except (CheckpointError, MemoryError) as error:
         logging.getLogger(__name__).error("%s cannot be loaded: %s", entry.name, error)
-        state.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]
+        gate.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]

@@ -1,13 +1,22 @@
-"""ASGI middleware in front of Streamlit: headers, a limit on visitors, closed endpoints.
+"""ASGI middleware in front of Streamlit: headers, a limit on visitors, closed endpoints, readiness.
 
-Every page gets its content security policy and its base URL. A browser at `/attention` cannot know
-whether the app is at `/` or at `/attention/`. Streamlit's client requests the server's health at
-both, so every first visit would log a 404. The server knows the URL's depth and writes the base
-into the page.
+Every page gets its content security policy and its base URL. The policy lets a page load and run
+only this app: its scripts are allowed by their hashes; Streamlit loads components' scripts from
+blobs. Styles may be inline, since Streamlit's client writes them.
+
+A browser at `/attention` cannot know whether the app is at `/` or at `/attention/`. Streamlit's
+client requests the server's health at both, so every first visit would log a 404. The server knows
+the URL's depth and writes the base into the page.
 """
 
 import asyncio
+import base64
 import gzip
+import hashlib
+import os
+import re
+import threading
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -16,11 +25,99 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ui.core.public import is_public
-from ui.hosting.headers import headers_of, policy_of
-from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, TRANSLATED, serve_websockets_by
 from ui.work.visit import Pace
+
+#: Set once the pages' libraries are loaded.
+libraries = threading.Event()
+
+#: Why a public server's first model is not loaded yet; emptied by `ui.frame.serving`.
+missing = ["the first model is being loaded"]
+
+
+def state() -> dict[str, Any]:
+    """Return `ready`, True if this server can serve a first page, or else `why` it cannot.
+
+    `models` counts models in memory, `waiting` counts sentences, computations and files in queues,
+    and `most_visitors` is the limit, 0 for none.
+    """
+    loaded = waiting = 0
+    why = "" if libraries.is_set() else "libraries are being loaded"
+    if not why:
+        from ui.work import models, results
+
+        loaded, waiting = len(models.MODELS), results.waiting()
+        why = missing[0] if missing and is_public() else ""
+    return {
+        "ready": not why, "why": why, "models": loaded, "waiting": waiting,
+        "visitors": VISITORS.now, "most_visitors": VISITORS.most,
+    }  # fmt: skip
+
+
+#: Origins that may show the app in a frame, separated by spaces.
+FRAMES = "HEADLIGHT_FRAMES"
+
+#: A scheme, a host and a port.
+_ORIGIN = re.compile(
+    r"https?://(\*\.)?LABEL(\.LABEL)*(:(?P<port>[1-9][0-9]{0,4}))?"
+    .replace("LABEL", "[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+)  # fmt: skip
+
+_INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+
+
+def headers_of(encrypted: bool) -> dict[str, str]:
+    """Return the headers of every response; `encrypted` is True for https."""
+    headers = {
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    }
+    if is_public() and encrypted:  # for a year, browsers open this host only with encryption
+        headers["strict-transport-security"] = "max-age=31536000"
+    return headers
+
+
+def policy_of(page: bytes) -> str:
+    """Return a page's Content-Security-Policy, which allows only the page's own scripts."""
+    hashes = ""
+    for script in _INLINE.findall(page):
+        # Browsers hash the parsed text, in which lines end in \n.
+        text = script.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        hashes += f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode('ascii')}'"
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'self' blob:{hashes}",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "media-src": "'self'",
+        "connect-src": "'self' blob: data:",
+        "worker-src": "'self' blob:",
+        "frame-src": "'self'",
+        "manifest-src": "'self'",
+        "base-uri": "'self'",
+        "form-action": "'none'",
+        "object-src": "'none'",
+        "frame-ancestors": " ".join(["'self'", *frames()]),
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def frames() -> list[str]:
+    """Return the origins that may show the app in a frame. Raises `ValueError`, one line."""
+    origins = os.environ.get(FRAMES, "").split()
+    for origin in origins:
+        match = _ORIGIN.fullmatch(origin)
+        if not match or int(match["port"] or 1) > 65_535:
+            raise ValueError(
+                f"{FRAMES}={origin[:60]!r}: must be origins such as https://example.org, "
+                "separated by spaces"
+            )
+    return origins
+
 
 #: Path of the readiness check for load balancers, below the app's base path.
 READY = "_headlight/ready"

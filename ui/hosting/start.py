@@ -15,7 +15,7 @@ from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from transformer.worker.limits import processors, shares
 from ui.core import public
 from ui.core.public import quota
-from ui.hosting.headers import frames
+from ui.hosting.gate import frames
 from ui.hosting.visitors import VISITORS, most_visitors
 from ui.platform.server import contact_no_server
 from ui.work.roots import checkpoint_roots

@@ -1,22 +1,69 @@
-"""The tree and its download, and what stands in their place without a parser."""
+"""The Parsing page: its choices and its tree, and what stands in their place without a parser."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from figures.labels import code, plain
 from transformer.measures.parse import Reading, read_parse
 from transformer.models.catalogue import Entry
+from transformer.search.decoding import default_decoding
 from transformer.trace.records import Trace
+from transformer.training.corpus import TREE
+from transformer.trees.tree import split_words
 from ui.components.mount import show
-from ui.core.examples import title_of
+from ui.core import url_state
+from ui.core.choice import PlaceChoice
+from ui.core.examples import data_of_training, title_of
+from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import layer_and_head, stores
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
-from ui.parsing.choice import ParsingChoice, chosen_node, writes_trees
 from ui.parsing.exhibits import GLOSSES, drawing, parse
 from ui.work.results import Computation
+
+
+@dataclass(frozen=True)
+class ParsingChoice(PlaceChoice):
+    """The URL parameters: a head, and a node of the tree."""
+
+    node: Param[int | None] = url_state.position("node")
+
+
+def writes_trees(entry: Entry) -> bool:
+    """Return True if a checkpoint's record, which is untrusted, says that it writes trees."""
+    return data_of_training(entry.metrics).get("tgt") == TREE
+
+
+def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
+    """Return the view of the same sentence through the first parser, as it parses by default.
+
+    None where there is no parser, or the view's model reads another language than parsers do.
+    """
+    if data_of_training(view.entry.metrics).get("src") not in (None, "en"):
+        return None
+    for entry in entries:
+        if entry.error is None and writes_trees(entry):
+            own = default_decoding(entry.metrics)
+            return replace(view, entry=entry, beam_size=own.beam_size, alpha=own.alpha)
+    return None
+
+
+def as_words(view: View) -> tuple[View, tuple[str, ...]]:
+    """Return the view of the sentence as the parser reads it, split into words, and the words."""
+    words = tuple(split_words(view.sentence))
+    return replace(view, sentence=" ".join(words), prefix=(), target=None, sampling=None), words
+
+
+def chosen_node(reading: Reading) -> int:
+    """Return the stored node's index, by default that of the first phrase below the root."""
+    stored = url_state.index(ParsingChoice.node, len(reading.nodes))
+    if stored is not None:
+        return stored
+    inside = (index for index, node in enumerate(reading.nodes) if index and not node.is_word)
+    return next(inside, 0)
 
 
 def reading_of(words: Sequence[str]) -> Computation[Reading]:

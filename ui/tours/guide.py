@@ -35,7 +35,6 @@ from ui.removals.views import NEEDS, effect_of, single_heads, together
 from ui.tours import (  # noqa: F401 - facts
     own,
     position_facts,
-    removal_facts,
     scene_facts,
     study_facts,
     trace_facts,
@@ -43,8 +42,7 @@ from ui.tours import (  # noqa: F401 - facts
     worth_facts,
 )
 from ui.tours.opening import find_broken
-from ui.tours.sheet import sheet
-from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours
+from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours, sheet
 from ui.work.desk import computed, get_trace, prepare
 from ui.work.models import entries, resolve
 from ui.work.studies import study_of

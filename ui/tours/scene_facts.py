@@ -14,8 +14,8 @@ from transformer.trace.removals import heads_of
 from transformer.types import Floats
 from ui.core.doubts import headline
 from ui.tours import trace_facts
-from ui.tours.removal_facts import QUARTERS
 from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
+from ui.tours.worth_facts import QUARTERS
 
 _MOST_BEATS = 16  # steps of a translation that a lecture shows one by one
 _DIMENSIONS = 48  # of the positions in a picture

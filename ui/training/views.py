@@ -15,8 +15,7 @@ from figures.training import curves
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
-from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
-from transformer.training.toys.tasks import TASKS
+from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, TASKS, ToySettings
 from transformer.training.watching import read_metrics
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Report

@@ -1,41 +1,93 @@
-"""Two views of Translate: Layer by layer, and Why X, not Y."""
+"""Views of Translate and their settings: Layer by layer, Why X, not Y, and Source or prefix.
 
+Source or prefix stands below the player and shows the origin of every predicted token. Directions
+of Voita et al. (2021) in the shipped translators come from `directions.json`, which
+`benchmarks/directions.py` writes.
+"""
+
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import streamlit as st
 
-from figures.labels import code, plain, plain_token, probability, signed
+from figures.labels import code, percent, plain, plain_token, probability, signed
 from figures.removals import BAR, share_bars
+from figures.tokens import source_bars
+from transformer.attribution.edges import Mix, loose
 from transformer.measures.compare import not_shared
 from transformer.measures.words import group_labels, word_groups
 from transformer.search.records import Translation
 from transformer.trace.records import Trace
+from transformer.types import Bools
 from ui.components.layers import layers_component
 from ui.components.mount import show
 from ui.components.packing import Component
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.glossary import linked
-from ui.core.layout import clicked, current_theme
-from ui.core.url_state import STEP, WHY
+from ui.core.layout import clicked, current_theme, draw_chart
+from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import View
 from ui.core.widgets import bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
-from ui.translate.choice import Pair, TranslateChoice, pair_now
-from ui.translate.inside_exhibits import (
+from ui.translate.exhibits import (
     MEASURED,
     Share,
     earlier_layers,
     from_encoder_layers,
     layer_by_layer,
     layer_table,
+    mix_of,
     shares_of,
+    source_or_prefix,
     why_not,
 )
+from ui.translate.player import default_step
 from ui.work.desk import DECODING, computed, get_translator, run
 from ui.work.results import Computation
+
+
+@dataclass(frozen=True)
+class TranslateChoice(Choice):
+    """URL settings besides the player's position."""
+
+    view: Param[str] = VIEW
+    why: Param[tuple[int, int] | None] = WHY
+    all_parts: Param[bool] = url_state.switch("all_parts")
+    sources: Param[bool] = url_state.switch("sources")  # source or prefix, below the player
+
+
+class Pair(NamedTuple):
+    """Token ids of two candidates at a step, counted from 0."""
+
+    step: int
+    one: int
+    other: int
+
+
+def pair_now(view: View, trace: Trace) -> Pair:
+    """Return the stored candidates, by default the step's own token and the best alternative.
+
+    The default step is the player's, or the least certain one if there is no word to watch.
+    """
+    step = view.step(len(trace.predicted_ids))
+    if step is None:
+        example = view.examples.like(view.sentence)
+        watches = example is not None and example.watched(trace.src_tokens)
+        step = default_step(trace, example) - 1 if watches else int(trace.log_probs.argmin())
+    config, stored = view.entry.config, url_state.get(WHY)
+    if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
+        return Pair(step, *stored)
+    own = trace.predicted_ids[step]
+    return Pair(step, own, next(token for token in trace.top_ids[step].tolist() if token != own))
+
 
 #: Parts shown by default.
 SHOWN = 10
@@ -175,3 +227,94 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
     """Return a token's text at a step."""
     return get_translator(view).tokenizer.target.shown((token,), trace.tgt_ids[step])[0]
+
+
+#: Shares of source and prefix in every predicted token.
+MIX: Computation[Mix] = Computation("source or prefix", (), mix_of)
+
+
+def draw_sources(view: View, trace: Trace) -> None:
+    """Draw the shares, and what holds of them over many sentences."""
+    shares = computed(view, MIX).source_share
+    marks = loose(shares)
+    st.markdown("#### Source or prefix")
+    chart, words = st.columns([5, 3], gap="large")
+    text = _in_words(trace, marks)
+    with chart:
+        draw_chart(source_bars(trace.predicted_tokens, shares, marks, current_theme()),
+                   f"Share of the source by token. {text}")  # fmt: skip
+        st.markdown(text)
+    with words:
+        st.caption(linked(
+            "The contributions of all layers, multiplied (ALTI+), split each prediction between "
+            "the source and the translation so far. Shares compare tokens within a sentence; they "
+            "do not say in absolute terms how much the model uses the source.",
+            "ALTI+",
+        ))  # fmt: skip
+        download_below(st.container(), view, "source-or-prefix", source_or_prefix)
+    name = view.entry.whole
+    if name in DIRECTIONS:
+        trained = "" if view.entry.updates is None and not view.entry.ref.edits else ", as trained"
+        st.markdown(
+            f"**Over {DIRECTIONS[name]['sentences']} typed sentences, with 95% intervals"
+            f"{trained}:**\n\n{table([name])}\n\n{marked_in_words(name)}"
+        )
+
+
+def _in_words(trace: Trace, marks: Bools) -> str:
+    tokens = [code(plain_token(token)) for token in trace.predicted_tokens]
+    if not marks.any():
+        return "No token comes loose from the source."
+    named = ", ".join(tokens[at] for at in np.flatnonzero(marks))
+    return (
+        f"Loose from the source: {named}. The share of the source is below two thirds of the "
+        "median of this translation, its last token aside."
+    )
+
+
+#: Statement, sign of its mean where it holds, and quantity, by name in the file.
+_STATEMENTS = {
+    "falls": ("The source's share falls along the translation", -1, "rank correlation with step"),
+    "drops": ("It drops once more at the end, for `</s>`", -1, "share"),
+    "spreads": ("It spreads over more source tokens on the way", 1, "rank correlation with step"),
+    "wrong, next": ("A wrong first token lowers it at the next three steps", -1, "share"),
+    "wrong, later": ("A wrong first token lowers it at the steps after those", -1, "share"),
+    "turns": ("In training it rises and falls, not one way", 1, "share"),
+}
+
+
+#: Directions and counts by checkpoint.
+DIRECTIONS: dict[str, Any] = json.loads(
+    Path(__file__).with_name("directions.json").read_text("utf-8")
+)
+
+
+def table(names: Iterable[str]) -> str:
+    """Return the directions in these checkpoints as a Markdown table."""
+    names = list(names)
+    heading = ["Direction in Voita et al. (2021)", *(names if names[1:] else ["On this model"])]
+    lines = [heading, ["---"] * len(heading)]
+    for key, (statement, sign, quantity) in _STATEMENTS.items():
+        results = [DIRECTIONS[name]["directions"].get(key) for name in names]
+        if any(results):
+            verdicts = (_verdict(result, sign) for result in results)
+            lines.append([f"{statement} ({quantity})", *verdicts])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _verdict(result: dict[str, float] | None, sign: int) -> str:
+    if result is None:
+        return "not measured"
+    low, high = (round(result[end], 3) for end in ("low", "high"))
+    verdict = "*holds here*" if sign * low > 0 and sign * high > 0 else "*does not*"
+    return f"{verdict}: {signed(result['mean'], 3)} ({signed(low, 3)} to {signed(high, 3)})"
+
+
+def marked_in_words(name: str) -> str:
+    """Return how often tokens near the start are loose, with and without a wrong first token."""
+    loose = DIRECTIONS[name]["loose"]
+    return (
+        f"In the three tokens after the first, {percent(loose['own'])} of its own translations of "
+        f"typed sentences have a loose token, and {percent(loose['wrong'])} after a wrong first "
+        "token."
+    )

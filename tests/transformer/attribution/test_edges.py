@@ -10,9 +10,8 @@ import torch
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
-from transformer.attribution.edges import MEASURES, edges, row_shares
+from transformer.attribution.edges import MEASURES, edges, mix, row_shares
 from transformer.attribution.effects import effects
-from transformer.attribution.mixing import mix
 from transformer.attribution.reasons import reasons, score_without, trials
 from transformer.config import ModelConfig
 from transformer.edits.model import edited

@@ -34,10 +34,10 @@ from transformer.models.one_stack.files import load_stack
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
+from transformer.training.objective import task_of
 from transformer.training.recipe import Recipe
 from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
-from transformer.training.tasks import task_of
 from transformer.training.typed import from_dict, typed_sentences
 from transformer.translator import Translator
 

@@ -17,9 +17,9 @@ from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_
 from transformer.training.corpus import load_corpus, one_side
 from transformer.training.data import collate
 from transformer.training.grow import Axis, grown
+from transformer.training.objective import MASKED, PREDICTED, UNCHANGED, continuation, masked_tokens
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.training.snapshots import keep_snapshots
-from transformer.training.tasks import MASKED, PREDICTED, UNCHANGED, continuation, masked_tokens
 
 
 @pytest.fixture(scope="module")

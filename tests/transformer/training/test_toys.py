@@ -9,8 +9,13 @@ from transformer.config import ConfigError
 from transformer.training.data import collate
 from transformer.training.toys.files import KEPT, Control, map_updates, read_maps, read_probe
 from transformer.training.toys.run import Lane, ToyRun
-from transformer.training.toys.settings import NoResidual, ToySettings
-from transformer.training.toys.tasks import TASKS, make_corpus, make_tokenizer
+from transformer.training.toys.settings import (
+    TASKS,
+    NoResidual,
+    ToySettings,
+    make_corpus,
+    make_tokenizer,
+)
 from transformer.training.watching import read_metrics
 from transformer.worker.job import Job
 

@@ -14,8 +14,15 @@ from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
 from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
 from transformer.trees.symbols import is_symbol, rebuild, symbols
-from transformer.trees.tree import MAX_DEPTH, Tree, TreeError, read_tree, simplified
-from transformer.trees.words import agreeing_tag, split_words
+from transformer.trees.tree import (
+    MAX_DEPTH,
+    Tree,
+    TreeError,
+    agreeing_tag,
+    read_tree,
+    simplified,
+    split_words,
+)
 
 
 def test_trees_are_read_written_and_simplified() -> None:

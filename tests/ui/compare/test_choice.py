@@ -23,14 +23,11 @@ from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from transformer.worker.job import Job
 from ui.attention.maps import AttentionChoice, maps_of
-from ui.compare import matching as module
-from ui.compare import pairing
-from ui.compare.choice import readers
+from ui.compare import pairing, views
+from ui.compare.choice import readers, target_language, warning
 from ui.compare.differences import apart, why_not_subtracted
-from ui.compare.matching import matching, sentences_for
-from ui.compare.numbers import published
-from ui.compare.setup import target_language, warning
 from ui.compare.texts import Text, text_of, where_they_differ
+from ui.compare.views import matching, published, sentences_for
 from ui.core.examples import examples_for
 from ui.core.view import View
 from ui.frame.beside import Setup
@@ -118,7 +115,7 @@ def setup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Setup:  # fmt: skip
     save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
-    monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
+    monkeypatch.setattr(views, "sentences_for", lambda setup: SENTENCES)
     left, right = (
         make_view(path, "A dog.", beam_size=1) for path in (tiny_checkpoint, tmp_path / "other")
     )

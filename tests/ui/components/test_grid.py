@@ -19,7 +19,7 @@ from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import HOWS, How, kept_lines, widen
 from transformer.trace.records import Trace
 from ui.components import grid, player
-from ui.components.grid.signed import difference_sheet
+from ui.components.grid import difference_sheet
 from ui.components.lines import Drawing, colour_slots, drawing
 from ui.components.player import Move, PlayerPlace, player_component, prefix_of
 

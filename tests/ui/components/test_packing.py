@@ -1,12 +1,17 @@
+import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.forks import ROOT
 from tests.messages import inflate, unpack
 from ui.components import mount, packing
-from ui.components.packing import Component
+from ui.components.packing import COMPONENTS, Component
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(),
@@ -156,3 +161,53 @@ def test_what_moves_along_is_not_sent_again(browser: Browser) -> None:
     assert browser.show([1], key="other") == other
     sent, _ = unpack(browser.show([2], key="other"))
     assert sent["count"] == browser.count
+
+
+FOLDER = ROOT / "ui/components"
+BUNDLES = FOLDER / "bundles"
+MODULES = {
+    path: path.read_text("utf-8")
+    for path in sorted([*FOLDER.rglob("*.js"), *FOLDER.parent.glob("platform/*.js")])
+    if path.parent != BUNDLES and path.name != "index.js"
+}
+EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
+IMPORTED = re.compile(r"^import \{(.*?)\}\s+from", re.DOTALL | re.MULTILINE)
+
+
+def imported(text: str) -> set[str]:
+    return set(re.findall(r"\w+", " ".join(IMPORTED.findall(text))))
+
+
+def test_every_component_has_a_bundle() -> None:
+    folders = {path.parent.name for path in MODULES} - {"shared", "platform"}
+    assert set(COMPONENTS) == folders == {path.stem for path in BUNDLES.glob("*.css")}
+
+
+def test_bundles_are_those_of_the_sources(tmp_path: Path) -> None:
+    """If this fails, run `make components`."""
+    if not shutil.which("npx"):
+        pytest.skip("bundling needs npm")
+    asked = ["npx", "--yes", "esbuild@0.25.12", "--version"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode:
+        pytest.skip("npm cannot get esbuild")
+    made = tmp_path / "bundles"
+    subprocess.run(["make", "-s", "components", f"OUT={made}"], cwd=ROOT, check=True)
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == {
+        path.name: path.read_bytes() for path in BUNDLES.iterdir()
+    }
+
+
+def test_a_module_imports_what_it_calls() -> None:
+    exported = {name for text in MODULES.values() for name in EXPORT.findall(text)}
+    for path, text in MODULES.items():
+        called = set(re.findall(r"(?:(?<![\w.])|(?<=\.{3}))(\w+)\(", text))
+        own = set(re.findall(r"(?:function|class|const|let) (\w+)", text))
+        own |= set(re.findall(r"^ *(?:async )?(\w+)\(.*\) \{$", text, re.MULTILINE))  # methods
+        own |= set(re.findall(r"(?<![\w.])(\w+)\b(?!\()", text))  # parameters
+        assert not (called & exported) - own - imported(text), path.name
+
+
+def test_every_export_is_imported() -> None:
+    used = set.union(*map(imported, MODULES.values()))
+    for path, text in MODULES.items():
+        assert set(EXPORT.findall(text)) <= used, path.name

@@ -30,8 +30,7 @@ from tests.views import make_view
 from tests.waiting import wait_until
 from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
-from ui.components.files import COMPONENTS, style
-from ui.components.packing import pack
+from ui.components.packing import COMPONENTS, pack, style
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html

@@ -9,10 +9,10 @@ from figures.charts import Drawn
 from figures.tokens import source_bars
 from tests.forks import ROOT
 from tests.shipped import FOLDER
-from transformer.attribution.mixing import loose
+from transformer.attribution.edges import loose
 from transformer.translator import Translator
-from ui.translate.inside_exhibits import mix_of, source_or_prefix
-from ui.translate.sources import MEASURED, table
+from ui.translate.exhibits import mix_of, source_or_prefix
+from ui.translate.views import DIRECTIONS, table
 
 
 def test_a_wrong_prefix_comes_loose_from_the_source() -> None:
@@ -47,8 +47,8 @@ def test_the_chart_marks_what_is_loose() -> None:
 
 def test_the_document_has_the_directions_as_measured() -> None:
     text = Path(ROOT, "docs", "source-and-prefix.md").read_text("utf-8")
-    assert table(MEASURED) in text
-    for record in MEASURED.values():
+    assert table(DIRECTIONS) in text
+    for record in DIRECTIONS.values():
         assert record["sentences"] == 200
         for values in record["directions"].values():
             assert values["low"] <= values["mean"] <= values["high"]

@@ -18,8 +18,7 @@ from transformer.training.distributed import World
 from transformer.training.objective import Objective, learning_rate
 from transformer.training.run_folder import RunFolder
 from transformer.training.toys.files import KEPT, Control, write_maps, write_probe
-from transformer.training.toys.settings import ToySettings
-from transformer.training.toys.tasks import TASKS, TOYS, make_corpus, make_tokenizer
+from transformer.training.toys.settings import TASKS, TOYS, ToySettings, make_corpus, make_tokenizer
 from transformer.training.trainer import Trainer
 from transformer.types import Floats
 
