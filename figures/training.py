@@ -153,7 +153,7 @@ def histories(
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, y["axis"].grid = [0, right], False
     chart.encoding.strokeDash = chart.config = alt.Undefined
-    base, words = points(ends).encode(color=colour), "width < 610 ? datum.short : datum.long"
+    base, words = points(ends).encode(color=colour), "width < 600 ? datum.short : datum.long"
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
         x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
     )

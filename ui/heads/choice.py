@@ -80,12 +80,11 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal",
-        "Without it, a token's probability changes by this share. Blue: lower; orange: higher.",
+        "single removal", "Without it, a token is less (blue) or more (orange) probable.",
         loss=True,
     ),
     "bleu": Measure(
-        "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",
+        "BLEU lost", "The BLEU lost (blue) or gained (orange) by greedy translations without it.",
         "points", 1, True,
     ),
     "order": Measure(

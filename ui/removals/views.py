@@ -53,9 +53,8 @@ def draw_choice(view: View, trace: Trace) -> int | None:
     step = view.step(len(trace.predicted_tokens))
 
     def name(at: int) -> str:
-        if at == WHOLE:
-            return "Needed for the translation"
-        return f"Needed for {at + 1}  {plain_token(trace.predicted_tokens[at])}"
+        token = f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
+        return f"Needed for {'the translation' if at == WHOLE else token}"
 
     def take(chosen: int) -> None:
         url_state.put_index(STEP, None if chosen == WHOLE else chosen)
