@@ -7,7 +7,7 @@ import numpy as np
 
 from figures.charts import Drawn, coloured, points, quiet, tips
 from figures.labels import KIND_NAMES, signed
-from figures.palette import CHROME, Theme, as_altair, ink_on, shade, signed_table, signs
+from figures.palette import CHROME, Theme, as_altair, ink_on, mixed, shade, signed_table, signs
 from transformer.types import AttentionKind, Floats
 
 
@@ -39,7 +39,8 @@ def head_needs(
     chrome = CHROME[theme]
     limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
     change = alt.Scale(type="sqrt", domain=[-limit, limit], range=as_altair(signed_table(theme)))
-    weight = alt.Scale(domain=[0, 1], range=[chrome.rule, chrome.muted], interpolate="rgb")
+    greys = [chrome.rule, mixed(chrome.muted, chrome.surface, 0.7)]
+    weight = alt.Scale(domain=[0, 1], range=greys, interpolate="rgb")
     tables: list[Drawn] = []
     last = list(heads)[-1]
     for kind, changes in heads.items():

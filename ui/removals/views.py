@@ -236,10 +236,8 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
 
 
 def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKind, Floats]) -> str:
-    looks = np.concatenate([grid.ravel() for grid in sharp.values()])
-    correlation = rank_correlation(
-        looks, -np.concatenate([grid.ravel() for grid in heads.values()])
-    )
+    looks, changes = (np.concatenate([*map(np.ravel, by.values())]) for by in (sharp, heads))
+    correlation = rank_correlation(looks, -changes)
     if math.isnan(correlation):
         return ""
     low, high = rank_interval(correlation, len(looks))
