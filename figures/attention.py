@@ -86,7 +86,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     levels = (wide - low) / (high - low or 1)
     rows = [
         {"layer": layers[i], "head": heads[j], "share": float(value),
-         "level": float(levels[i, j]), "ink": ink_on(shade(levels[i, j], theme))}
+         "level": float(levels[i, j]), "ink": ink_on(shade(float(levels[i, j]), theme))}
         for (i, j), value in np.ndenumerate(wide)
     ]  # fmt: skip
     plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}

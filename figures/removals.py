@@ -1,6 +1,7 @@
 """Charts of the contribution of single model parts, and of the loss without them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -49,9 +50,9 @@ def head_needs(
         rows = [
             {"kind": kind, "layer": layer + 1, "number": head + 1, "change": round(float(value), 4),
              "weight": round(float(looks[kind][layer, head]), 4),
-             "ink": ink_on(shade(value / limit, theme, True)),
+             "ink": ink_on(shade(float(value) / limit, theme, True)),
              "mark": "✕" if (kind, layer, head) in out
-             else signed(value, 1) if abs(value) >= 0.05 and wide >= 28 * n_heads else ""}
+             else signed(float(value), 1) if abs(value) >= 0.05 and wide >= 28 * n_heads else ""}
             for (layer, head), value in np.ndenumerate(changes)
         ]  # fmt: skip
         picked = alt.selection_point(
@@ -75,7 +76,7 @@ def head_needs(
         )  # fmt: skip
         beside = "" if tables else "Its largest weight"
         for table, title, width in ((left, KIND_NAMES[kind], wide), (right, beside, narrow)):
-            font = "bold" if table is left else "normal"
+            font: Any = "bold" if table is left else "normal"
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=font),
                 width=width, height=_CELL[1] * n_layers,
