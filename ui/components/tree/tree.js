@@ -119,12 +119,11 @@ class TreeView {
     this.type = enlarged(this.root);
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    const tall = classHeight(this.view, 3);
     if (this.zoom === null) return this.fit(); // to the last step, as long as words can be read
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
-    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, tall))}px`;
+    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, classHeight(this.view, 3)))}px`;
     this.space.style.width = `${width}px`;
     this.space.style.height = `${height}px`;
     this.paint();
