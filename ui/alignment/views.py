@@ -94,9 +94,9 @@ def map_of(side: Side) -> Computation[Floats]:
 def draw_links(side: Side) -> None:
     """Draw the controls, the crossing lines and the links in words."""
     view, trace, row = side.view, side.trace, row_now()
+    layers, heads = trace.cross.shape[:2]
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
-        place = place_now(trace)
-        cell = layer_and_head("alignment", "cross", *trace.cross.shape[:2], cell=place, width=150)
+        cell = layer_and_head("alignment", "cross", layers, heads, cell=place_now(trace), width=150)
         names = {name: f"{name.capitalize()} row" for name in exhibits.ROWS}
         choose_one("Row", AlignmentChoice.row, names, st.container(width="content"))
         st.toggle("Soft", **bound(AlignmentChoice.soft), help="All links that together hold 90% "
