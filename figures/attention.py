@@ -17,12 +17,10 @@ from figures.palette import (
     CHROME,
     WEIGHT_TICKS,
     Theme,
-    as_altair,
     attention_plotly,
-    attention_table,
     ink_on,
     scale_words,
-    weight_levels,
+    shade,
 )
 from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
@@ -84,12 +82,11 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     wide = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
     wide = np.concatenate([wide, wide.mean(axis=0, keepdims=True)], axis=0)
     layers, heads = ([*map(str, range(1, size)), "mean"] for size in wide.shape)
-    colours = as_altair(attention_table(theme), 256)
     low, high = (0.0, 1.0) if is_share(values) else (float(values.min()), float(values.max()))
     levels = (wide - low) / (high - low or 1)
     rows = [
         {"layer": layers[i], "head": heads[j], "share": float(value),
-         "level": float(levels[i, j]), "ink": ink_on(colours[weight_levels(levels[i, j])])}
+         "level": float(levels[i, j]), "ink": ink_on(shade(float(levels[i, j]), theme))}
         for (i, j), value in np.ndenumerate(wide)
     ]  # fmt: skip
     plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}

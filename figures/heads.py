@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
-import numpy as np
 
 from figures.charts import Drawn, bars, either, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, attention_table, ink_on, weight_levels
+from figures.palette import CHROME, Theme, ink_on, shade
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 
@@ -22,11 +21,12 @@ Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
 class Cell(NamedTuple):
     """One head in a table."""
 
-    light: float  # 0 to 1; below 0 means unlit
+    light: float  # 0 to 1, below 0 means unlit; for a change -1 to 1
     word: str  # the role
     number: str  # beside the word
     about: str  # tooltip
     quiet: bool = False  # muted text
+    change: bool = False  # blue or orange
 
 
 def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Drawn:
@@ -34,13 +34,12 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
 
     Args: chosen: the outlined head.
     """
-    chrome, colours = CHROME[theme], as_altair(attention_table(theme), 256)
-    tables = []
+    chrome, alone, tables = CHROME[theme], not any(cell.number for cell in cells.values()), []
     for kind in KIND_NAMES:
         rows = []
         for place, cell in cells.items():
             if place[0] == kind:
-                behind = colours[weight_levels(np.array(cell.light))]
+                behind = shade(cell.light, theme, cell.change)
                 rows.append({
                     "kind": kind, "layer": place[1] + 1, "number": place[2] + 1,
                     "behind": behind, "ink": chrome.muted if cell.quiet else ink_on(behind),
@@ -51,7 +50,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             continue
         rows.sort(key=lambda row: bool(row["chosen"]))  # its frame lies on the others
         _, layer, head = max(place for place in cells if place[0] == kind)
-        width = _ROOMS[all(not cell.number for cell in cells.values())] // (head + 1)
+        width = _ROOMS[alone] // (head + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
@@ -68,7 +67,8 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             tooltip=tips("layer:O", ("number:O", "", "head"), ("about:N", "", "role")),
         )
         text = base.encode(color=alt.Color("ink:N", scale=None, legend=None))
-        word = text.mark_text(fontSize=12, align="left", dx=4 - width / 2, limit=width - 8)
+        left: dict[str, Any] = {} if alone else {"align": "left", "dx": 4 - width / 2}
+        word = text.mark_text(fontSize=12, limit=width - 8, **left)
         share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 4)
         tables.append(
             alt.layer(

@@ -94,6 +94,14 @@ def weight_levels(weights: NDArray[np.floating]) -> Bytes:
     return levels
 
 
+def shade(value: float, theme: Theme, change: bool = False) -> str:
+    """Return the colour of a weight, or of a change in -1..1 on a signed square-root scale."""
+    if change:
+        root = np.copysign(np.sqrt(abs(value)), value)
+        return hex_of(signed_table(theme)[int(127.5 * (1 + root))])
+    return hex_of(attention_table(theme)[weight_levels(np.array(value))])
+
+
 def scale_words(theme: Theme) -> str:
     """Return the legend of the attention scale: how to read its colours."""
     _ = CHROME[theme]  # refuses other themes

@@ -1,13 +1,14 @@
 """Charts of the contribution of single model parts, and of the loss without them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
 
 from figures.charts import Drawn, coloured, points, quiet, tips
-from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, attention_table, signed_table, signs
+from figures.labels import KIND_NAMES, signed
+from figures.palette import CHROME, Theme, as_altair, ink_on, mixed, shade, signed_table, signs
 from transformer.types import AttentionKind, Floats
 
 
@@ -19,8 +20,8 @@ def selection_of(kind: AttentionKind) -> str:
 #: Selection names: a part among bars, the number of heads removed in either panel, a share.
 PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
-#: Table width and largest cell size, in px.
-_WIDTH, _CELL = 250, (18, 18)
+#: Largest width of a table of changes and of weights, and cell size in the first, in px.
+_WIDTHS, _CELL = (288, 96), (36, 21)
 
 
 def head_needs(
@@ -36,54 +37,59 @@ def head_needs(
         looks: largest weights [L, H] by kind.
         out: removed heads, marked with a cross.
     """
+    chrome = CHROME[theme]
     limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
-    change = alt.Scale(domain=[-limit, limit], range=as_altair(signed_table(theme)))
-    weight = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
+    change = alt.Scale(type="sqrt", domain=[-limit, limit], range=as_altair(signed_table(theme)))
+    greys = [chrome.rule, mixed(chrome.muted, chrome.surface, 0.7)]
+    weight = alt.Scale(domain=[0, 1], range=greys, interpolate="rgb")
     tables: list[Drawn] = []
     last = list(heads)[-1]
     for kind, changes in heads.items():
+        n_layers, n_heads = changes.shape
+        wide, narrow = (min(most, _CELL[0] * n_heads) for most in _WIDTHS)
         rows = [
             {"kind": kind, "layer": layer + 1, "number": head + 1, "change": round(float(value), 4),
              "weight": round(float(looks[kind][layer, head]), 4),
-             "mark": "✕" if (kind, layer, head) in out else ""}
+             "ink": ink_on(shade(float(value) / limit, theme, True)),
+             "mark": "✕" if (kind, layer, head) in out
+             else signed(float(value), 1) if abs(value) >= 0.05 and wide >= 28 * n_heads else ""}
             for (layer, head), value in np.ndenumerate(changes)
         ]  # fmt: skip
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
-        n_layers, n_heads = changes.shape
         once = kind == last or n_heads != heads[last].shape[1]  # columns are numbered once
         axis = alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labels=once)
         x = alt.X("number:O", title="head" if kind == last else None, axis=axis)
         y = alt.Y("layer:O", title="layer", axis=alt.Axis(ticks=False, labelOverlap=True))
-        base = points(rows).encode(x=x, tooltip=tips(
+        base = points(rows).encode(x=x, y=y, tooltip=tips(
             "layer:O", ("number:O", "", "head"), ("change:Q", "+.2f", "nats"),
             ("weight:Q", ".2f", "largest weight"),
         ))  # fmt: skip
-        cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer")
-        shade = _shade("change", "change, nats", change, kind == last)
-        cells = cells.encode(y=y, color=shade).add_params(picked)
-        crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
-        sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
-        left = alt.layer(cells, crossed.encode(y=y, text="mark:N"))
-        right = sharp.encode(
-            y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
-            color=_shade("weight", "attention weight", weight, kind == last),
-        )
+        cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2, cursor="pointer")
+        color = _shade("change", "change, nats · square-root scale", change, wide, kind == last)
+        marks = base.mark_text(fontSize=12, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
+        left = alt.layer(cells.encode(color=color).add_params(picked), marks)
+        right = base.mark_rect(stroke=chrome.surface).encode(
+            x=alt.X("number:O", axis=None), y=alt.Y("layer:O", axis=None),
+            color=_shade("weight", "weight", weight, narrow, kind == last),
+        )  # fmt: skip
         beside = "" if tables else "Its largest weight"
-        for table, title in ((left, KIND_NAMES[kind]), (right, beside)):
+        for table, title, width in ((left, KIND_NAMES[kind], wide), (right, beside, narrow)):
+            font: Any = "bold" if table is left else "normal"
             tables.append(table.properties(
-                title=alt.TitleParams(title, anchor="start", fontSize=13),
-                width=min(_WIDTH, _CELL[0] * n_heads), height=_CELL[1] * n_layers,
+                title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=font),
+                width=width, height=_CELL[1] * n_layers,
             ))  # fmt: skip
     grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=16))
     return quiet(grid.resolve_scale(color="independent"), theme)
 
 
-def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
+def _shade(field: str, title: str, scale: alt.Scale, length: float, legend: bool) -> alt.Color:
     gradient = alt.Legend(
-        orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
-        tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,
+        orient="bottom", direction="horizontal", gradientLength=length, gradientThickness=10,
+        values=[share * end for end in scale.domain for share in (1, 0.5, 0)], format=".2~r",
+        title=title, titleFontWeight="normal", titleLimit=240,
     ) if legend else None  # fmt: skip
     return alt.Color(f"{field}:Q", scale=scale, legend=gradient)
 

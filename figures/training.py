@@ -143,7 +143,7 @@ def histories(
         place = max(value, place + apart)
         texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
-    is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.42 * width)"
+    is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.46 * width)"
     colour, right = accented(is_chosen, theme), alt.ExprRef(end)
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
@@ -153,7 +153,7 @@ def histories(
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, y["axis"].grid = [0, right], False
     chart.encoding.strokeDash = chart.config = alt.Undefined
-    base, words = points(ends).encode(color=colour), "width < 700 ? datum.short : datum.long"
+    base, words = points(ends).encode(color=colour), "width < 600 ? datum.short : datum.long"
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
         x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
     )

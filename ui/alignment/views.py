@@ -31,6 +31,7 @@ from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
+from ui.core.presenter import presenting
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
 from ui.core.view import View
@@ -93,17 +94,17 @@ def map_of(side: Side) -> Computation[Floats]:
 def draw_links(side: Side) -> None:
     """Draw the controls, the crossing lines and the links in words."""
     view, trace, row = side.view, side.trace, row_now()
-    n_layers, n_heads = trace.cross.shape[:2]
+    layers, heads = trace.cross.shape[:2]
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
-        cell = layer_and_head(
-            "alignment", "cross", n_layers, n_heads, cell=place_now(trace), width=150
-        )
+        cell = layer_and_head("alignment", "cross", layers, heads, cell=place_now(trace), width=150)
         names = {name: f"{name.capitalize()} row" for name in exhibits.ROWS}
         choose_one("Row", AlignmentChoice.row, names, st.container(width="content"))
         st.toggle("Soft", **bound(AlignmentChoice.soft), help="All links that together hold 90% "
                   "of a word's row, not the largest alone.")  # fmt: skip
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
+    if presenting():  # the controls stand below
+        st.markdown(f"**Cross-attention, {cell_name(cell)}**: {cell_measure()}, {row} row")
     show(
         exhibits.drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment"
     )

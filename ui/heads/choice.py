@@ -72,6 +72,7 @@ class Measure(NamedTuple):
     about: str
     unit: str = "nats per token"
     digits: int = 3
+    loss: bool = False  # blue where removal lowers
 
 
 MEASURES = {
@@ -79,11 +80,12 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without this head, a token is less (−: more) probable by this share."
+        "single removal", "Without it, a token is less (blue) or more (orange) probable.",
+        loss=True,
     ),
     "bleu": Measure(
-        "BLEU lost", "The BLEU lost by greedy translations when only this head is removed.",
-        "points", 1,
+        "BLEU lost", "The BLEU lost (blue) or gained (orange) by greedy translations without it.",
+        "points", 1, True,
     ),
     "order": Measure(
         "order of pruning", "Heads are removed one at a time, the least harmful first.",

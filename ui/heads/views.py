@@ -87,7 +87,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
         about = about_importance(study)
         if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = "The importance of every head."
+        key = "The importance of every head, on a square-root scale of colour."
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -136,14 +136,15 @@ def _in_role(finding: Finding, most: float) -> Cell:
 
 def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
     texts, cells = MEASURES[measure], {}
-    most = max(0.0, *(float(grid.max()) for grid in values.values())) or 1.0
+    most = max(0.0, *(float(np.abs(grid).max()) for grid in values.values())) or 1.0
     for kind, grid in values.items():
         for (layer, head), value in np.ndenumerate(grid):
             amount = signed(float(value), texts.digits)
             about = f"{texts.name}: {amount} {texts.unit}"
             if measure == "removal":  # what a loss in nats means
-                amount = f"{signed(100 * (1 - math.exp(-value)), 1)}%"
-            cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
+                amount = f"{signed(100 * math.expm1(-value), 1)}%"
+            light = float(-value if texts.loss else value) / most
+            cells[Head(kind, layer, head)] = Cell(light, amount, "", about, change=texts.loss)
     return cells
 
 

@@ -53,9 +53,8 @@ def draw_choice(view: View, trace: Trace) -> int | None:
     step = view.step(len(trace.predicted_tokens))
 
     def name(at: int) -> str:
-        if at == WHOLE:
-            return "Needed for the translation"
-        return f"Needed for {at + 1}  {plain_token(trace.predicted_tokens[at])}"
+        token = f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
+        return f"Needed for {'the translation' if at == WHOLE else token}"
 
     def take(chosen: int) -> None:
         url_state.put_index(STEP, None if chosen == WHOLE else chosen)
@@ -85,10 +84,10 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
         st.markdown(linked(in_words(heads), "nats"))
         st.markdown(_agreement(sharp, heads))
         st.markdown("Remove the most needed heads:")
+        lines = st.container(gap=None, key="looks_needed")
         for head in ranked(heads)[:MOST]:
-            edit = head.off
-            value = heads[head.kind][head.layer, head.head]
-            st.button(
+            edit, value = head.off, heads[head.kind][head[1:]]
+            lines.button(
                 f"{edit.place[:1].upper()}{edit.place[1:]}: {signed(value)}", key=f"needs {edit}",
                 icon=":material/content_cut:", type="tertiary", on_click=switch,
                 args=(head.kind, head_of(trace, *head)),
@@ -219,19 +218,15 @@ def draw_reasons(view: View, trace: Trace, whole: Trace) -> None:
 
 def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
     """Return all heads, the most needed first."""
-    every = [
-        (float(value), Head(kind, layer, head))
-        for kind, changes in heads.items()
-        for (layer, head), value in np.ndenumerate(changes)
-    ]
-    return [head for _, head in sorted(every, key=lambda pair: pair[0])]
+    every = [Head(kind, *at) for kind, grid in heads.items() for at in np.ndindex(grid.shape)]
+    return sorted(every, key=lambda head: heads[head.kind][head[1:]])
 
 
 def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
     """Return the most needed head and the share of heads that change little, in words."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
     first = ranked(heads)[0]
-    value = float(heads[first.kind][first.layer, first.head])
+    value = float(heads[first.kind][first[1:]])
     little = int((np.abs(changes) < SMALL).sum())
     place = first.off.place
     return (
@@ -241,10 +236,8 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
 
 
 def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKind, Floats]) -> str:
-    looks = np.concatenate([grid.ravel() for grid in sharp.values()])
-    correlation = rank_correlation(
-        looks, -np.concatenate([grid.ravel() for grid in heads.values()])
-    )
+    looks, changes = (np.concatenate([*map(np.ravel, by.values())]) for by in (sharp, heads))
+    correlation = rank_correlation(looks, -changes)
     if math.isnan(correlation):
         return ""
     low, high = rank_interval(correlation, len(looks))

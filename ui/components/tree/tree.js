@@ -119,14 +119,11 @@ class TreeView {
     this.type = enlarged(this.root);
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    const tall = classHeight(this.view, 3);
-    if (this.zoom === null && !tall) return this.fit(); // to the last step, as long as words can be read
-    // A class reads from afar, so that a long search scrolls.
-    this.zoom ??= Math.min(2, Math.max(1, tall / extent(this.header, geometry(this.header, 1, this.type), this.shown).height));
+    if (this.zoom === null) return this.fit(); // to the last step, as long as words can be read
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
-    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, tall))}px`;
+    this.view.style.height = `${Math.min(height + bar, Math.max(MOST_HEIGHT * this.type, classHeight(this.view, 3)))}px`;
     this.space.style.width = `${width}px`;
     this.space.style.height = `${height}px`;
     this.paint();
@@ -295,8 +292,8 @@ class TreeView {
     const all = extent(this.header, one, this.shown).width - one.gutter;
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
-    if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(1.2, zoom));
-    else this.zoomTo(Math.max(this.zoom === null ? LEGIBLE_ZOOM : 0.12, zoom / narrow), narrow);
+    if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(this.type > 1 ? 1.6 : 1.2, zoom));
+    else this.zoomTo(Math.max(this.zoom === null ? LEGIBLE_ZOOM / Math.min(1.08, this.type) : 0.12, zoom / narrow), narrow);
   }
 
   zoomTo(zoom, narrow = 1) {
