@@ -155,8 +155,7 @@ def test_a_fragments_blocks_are_dropped_with_all_in_them(monkeypatch: pytest.Mon
     for adapt in (lambda: None, session.drop_nested_messages):
         adapt()
         queue = ForwardMsgQueue()
-        for message in (outer, around, nested, beside):
-            queue.enqueue(message)
+        [queue.enqueue(message) for message in (outer, around, nested, beside)]
         queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["outer"])
         kept.append(queue.flush())
     assert kept == [[nested, beside], [beside]]  # by Streamlit alone, and here
