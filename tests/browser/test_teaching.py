@@ -68,11 +68,10 @@ def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page:
     expect(page.get_by_label("Address of this view")).not_to_be_visible()
 
     page.keyboard.press("Shift+ArrowRight")
-    until_at(page, "/head")
-    until_the_url_says(page, present="on")
+    until_the_url_says(page, present="on", display="heads")
     until_settled(page)
     page.keyboard.press("Shift+ArrowLeft")
-    until_at(page, "/attention")
+    until_the_url_says(page, display="grid")
     until_settled(page)
     expect(page.locator(".grid .map").first).to_be_visible()
     page.keyboard.press("ArrowLeft")  # without a click

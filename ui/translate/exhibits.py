@@ -1,14 +1,13 @@
 """Figures of Translate: the player, layer by layer, and shares in a choice."""
 
 import re
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from figures import labels
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
 from figures.labels import READS_PREDICTS, numbered, plain_token, query_labels
-from transformer.attribution.edges import Mix, edges, loose, mix
 from transformer.checkpoint.reference import Kind
 from transformer.measures.compare import not_shared
 from transformer.measures.entropy import nats_to_bits
@@ -25,6 +24,9 @@ from transformer.worker.job import report
 from ui.components.layers import columns, layers_component
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
+
+if TYPE_CHECKING:  # pages of stored traces are written without PyTorch
+    from transformer.attribution.edges import Mix
 
 #: The note below the player on the source of its maps, by kind of model.
 ORIGINS: dict[Kind, str] = dict.fromkeys(get_args(Kind), "Recorded live") | {
@@ -300,13 +302,17 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
     )  # fmt: skip
 
 
-def mix_of(model: Translator, trace: Trace) -> Mix:
+def mix_of(model: Translator, trace: Trace) -> "Mix":
     """Return the shares of source and prefix in every predicted token."""
+    from transformer.attribution.edges import edges, mix
+
     return mix(edges(model.model, trace, "contribution", progress=report))
 
 
 def source_or_prefix(model: Translator, trace: Trace) -> Exhibit:
     """Return the shares of source and prefix in every predicted token as an exhibit."""
+    from transformer.attribution.edges import loose
+
     result = mix_of(model, trace)
     rows, steps = query_labels(trace, "cross"), numbered(trace.predicted_tokens)
     lines = {"source": result.source_share, "prefix": 1 - result.source_share}
