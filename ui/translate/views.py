@@ -37,7 +37,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
-from ui.translate.exhibits import (
+from ui.translate.inside_exhibits import (
     MEASURED,
     Share,
     earlier_layers,

@@ -11,7 +11,7 @@ from tests.forks import ROOT
 from tests.shipped import FOLDER
 from transformer.attribution.edges import loose
 from transformer.translator import Translator
-from ui.translate.exhibits import mix_of, source_or_prefix
+from ui.translate.inside_exhibits import mix_of, source_or_prefix
 from ui.translate.views import DIRECTIONS, table
 
 
