@@ -21,7 +21,7 @@ def selection_of(kind: AttentionKind) -> str:
 PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
 #: Largest width of a table of changes and of weights, and cell size in the first, in px.
-_WIDTHS, _CELL = (288, 96), (36, 21)
+_WIDTHS, _CELL = (232, 84), (36, 21)
 
 
 def head_needs(
@@ -68,20 +68,20 @@ def head_needs(
         ))  # fmt: skip
         cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2, cursor="pointer")
         color = _shade("change", "change, nats · square-root scale", change, wide, kind == last)
-        marks = base.mark_text(fontSize=12, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
+        marks = base.mark_text(fontSize=13, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
         left = alt.layer(cells.encode(color=color).add_params(picked), marks)
         right = base.mark_rect(stroke=chrome.surface).encode(
             x=alt.X("number:O", axis=None), y=alt.Y("layer:O", axis=None),
             color=_shade("weight", "weight", weight, narrow, kind == last),
         )  # fmt: skip
-        beside = "" if tables else "Its largest weight"
+        beside = "" if tables else "Largest weight"
         for table, title, width in ((left, KIND_NAMES[kind], wide), (right, beside, narrow)):
             font: Any = "bold" if table is left else "normal"
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=font),
                 width=width, height=_CELL[1] * n_layers,
             ))  # fmt: skip
-    grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=16))
+    grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=12))
     return quiet(grid.resolve_scale(color="independent"), theme)
 
 

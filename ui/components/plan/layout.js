@@ -123,7 +123,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
       if (narrow) heading();
       for (const block of stack.blocks) {
         put("block", inside ? 16 : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
-        put("norm", inside ? 5 : 16, { layer, block: `${block}_norm` });
+        put("norm", inside ? 5 : 16 / Math.min(1, unit), { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
     }
