@@ -68,7 +68,8 @@ def draw_presenter(touring: bool, lecturing: bool = False, evidence: str = "") -
     if not lecturing:
         url_state.show(PRESENT)
     for name in ["presenting"] * on + ["lecture"] * lecturing:
-        st.html(f"<style>{(_STYLES / f'{name}.css').read_text('utf-8')}</style>")
+        css = (_STYLES / f"{name}.css").read_text("utf-8")
+        st.html(f"<style class='{name}'>{css}</style>")  # keys.js turns off what stays behind
     keys = [key for key in KEYS if touring or not key[3].endswith("-stop")]
     if on:  # a clicker's keys; B blanks in place of going back
         to = "stop" if touring else "page"

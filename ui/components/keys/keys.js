@@ -40,6 +40,10 @@ function component({ root, header: data }, { setTriggerValue }) {
     list.close();
     link.toggle();
   };
+  // A run that is overtaken leaves the style of the mode that it ended.
+  for (const [name, on] of Object.entries({ presenting: data.presenting, lecture: data.lecturing })) {
+    for (const style of document.querySelectorAll(`style.${name}`)) style.media = on ? "all" : "not all";
+  }
   root.classList.toggle("presenting", data.presenting);
   root.classList.toggle("lecturing", data.lecturing);
   const gloss = make("div", "gloss", { role: "status", hidden: "" });

@@ -110,9 +110,10 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
+  const hit = 16 / Math.min(1, unit); // 16 px, whatever the type
   const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
   put("tokens", 64 + STRIP);
-  put("embedding", inside ? 16 : 18, { block: "embedding" });
+  put("embedding", inside ? hit : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [16, 64] : [42, 132];
   const plate = Math.max(inside ? 4 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
@@ -122,14 +123,14 @@ function bandsOf(view, s, w, height, unit, narrow) {
       const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
-        put("block", inside ? 16 : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
-        put("norm", inside ? 5 : 16 / Math.min(1, unit), { layer, block: `${block}_norm` });
+        put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
+        put("norm", inside ? 5 : hit, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
     }
   }
   if (s === 1) {
-    put("softmax", inside ? 16 : 18, { block: "softmax" });
+    put("softmax", inside ? hit : 18, { block: "softmax" });
     put("candidates", inside ? 64 : 70);
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);

@@ -4,7 +4,7 @@ import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
-const LEAST = 11; // px of a band that can be hit
+const [LEAST, NAMED] = [16, 11]; // px of a band that can be hit, and of one with a name
 
 const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
@@ -75,7 +75,7 @@ export function placeBands(view) {
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
-        return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
+        return placed(make("div", `band ${band.kind}`, band.kind === "heading" || band.h >= NAMED ? label(view, stack, band) : []), stack, band);
       }
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
