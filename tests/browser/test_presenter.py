@@ -203,6 +203,5 @@ def test_a_result_comes_into_sight(
     result = page.locator("[class*=st-key-result_]")
     eventually(page, lambda: 0 < (result.bounding_box() or {"y": 0})["y"] < height - 100, True)
     if view == "removals?":  # its colour keys are still there at the new address
-        keys = page.locator("svg.marks [fill^='url(http']")
         here = "all => all.every((each) => each.getAttribute('fill').includes(`${location.href}#`))"
-        eventually(page, lambda: keys.evaluate_all(here), True)
+        eventually(page, lambda: page.locator("svg [fill^='url(http']").evaluate_all(here), True)
