@@ -380,7 +380,8 @@ def write_url() -> None:
     current = st.query_params.to_dict()
     if settings != current:
         st.query_params.from_dict(settings)
-        st.session_state[_BEFORE] = [*_recent(), (time.monotonic(), current)]
+        now = time.monotonic()
+        st.session_state[_BEFORE] = [*_recent(), (now, current), (now, _dict(_WRITTEN))]
     st.session_state[_WRITTEN] = settings
 
 
@@ -393,7 +394,7 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
 
 
 def _recent() -> list[tuple[float, dict[str, str]]]:
-    """Return the URLs that the last changes replaced, each with its time."""
+    """Return the URLs that the last changes replaced, here or in the browser, with their times."""
     since = time.monotonic() - _SETTLING
     return [(at, url) for at, url in st.session_state.get(_BEFORE, ()) if at >= since]
 
