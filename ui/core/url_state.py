@@ -377,12 +377,13 @@ def write_url() -> None:
     Settings of other pages leave the URL but stay in the session.
     """
     settings = query()
-    current = st.query_params.to_dict()
+    current, written = st.query_params.to_dict(), _dict(_WRITTEN)
     if settings != current:
-        st.query_params.from_dict(settings)
         now = time.monotonic()
-        st.session_state[_BEFORE] = [*_recent(), (now, current), (now, _dict(_WRITTEN))]
+        st.session_state[_BEFORE] = [*_recent(), (now, current), (now, written)]
     st.session_state[_WRITTEN] = settings
+    if settings != current:  # noted first: a run may end at any of these lines
+        st.query_params.from_dict(settings)
 
 
 def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
