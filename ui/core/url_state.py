@@ -356,19 +356,13 @@ def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
     store.update(values)
 
 
-def show(*params: Param[Any]) -> None:
-    """Include settings in the page's URL."""
-    names = st.session_state.setdefault(_SHOWN, [])
+def show(*params: Param[Any], only: bool = False) -> None:
+    """Include settings in the page's URL; with `only`, no others."""
+    names = st.session_state[_SHOWN] = [] if only else st.session_state.get(_SHOWN, [])
     for param in params:
         get(param)  # removes an invalid value
         if param.name not in names:
             names.append(param.name)
-
-
-def show_only(*params: Param[Any]) -> None:
-    """Keep all other settings out of the page's URL."""
-    st.session_state[_SHOWN] = []
-    show(*params)
 
 
 def write_url() -> None:
@@ -379,8 +373,8 @@ def write_url() -> None:
     settings = query()
     current, written = st.query_params.to_dict(), _dict(_WRITTEN)
     if settings != current:
-        now = time.monotonic()
-        st.session_state[_BEFORE] = [*_recent(), (now, current), (now, written)]
+        replaced = [(time.monotonic(), url) for url in (current, written)]
+        st.session_state[_BEFORE] = [*_recent(), *replaced]
     st.session_state[_WRITTEN] = settings
     if settings != current:  # noted first: a run may end at any of these lines
         st.query_params.from_dict(settings)
@@ -396,8 +390,8 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
 
 def _recent() -> list[tuple[float, dict[str, str]]]:
     """Return the URLs that the last changes replaced, here or in the browser, with their times."""
-    since = time.monotonic() - _SETTLING
-    return [(at, url) for at, url in st.session_state.get(_BEFORE, ()) if at >= since]
+    replaced, now = st.session_state.get(_BEFORE, ()), time.monotonic()
+    return [(at, url) for at, url in replaced if now - at <= _SETTLING]
 
 
 def _dict(key: str) -> dict[str, Any]:

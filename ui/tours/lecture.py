@@ -53,7 +53,7 @@ def asked_in(here: TourStop, view: View) -> Question:
 
 def draw_scene(here: TourStop, view: View) -> None:
     """Draw a scene: one sentence, its picture, and its question or answer."""
-    url_state.show_only(LECTURE, SCENE, CHECKPOINT, SENTENCE)
+    url_state.show(LECTURE, SCENE, CHECKPOINT, SENTENCE, only=True)
     stop, fresh = here.stop, guide.BEATS not in st.session_state
     with st.container(key="scene_head", horizontal=True, vertical_alignment="center"):
         st.markdown(stop.title)
