@@ -85,8 +85,7 @@ function drawBand(at, stack, band) {
   if (band.kind === "layer") {
     const way = passing(at, stack, band, token);
     fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);
-    // Lines from the source, of which there are many, show in the open layer, and where a token passes.
-    if (blocks.includes("cross") && way < 1) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
+    if (blocks.includes("cross")) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
   } else if (band.kind === "block" && band.block !== "ffn") {
     fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
   } else if (band.kind === "norm") {
@@ -119,7 +118,8 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const keys = plan.stacks[kind === "cross" ? 0 : stack.s];
   const moving = way < 1;
   const lit = here && view.lit === "weights" ? 0.3 : 0;
-  const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
+  const still = kind === "cross" ? 0.14 : 0.24; // a folded layer's lines from the source lie on those of others
+  const shade = lit + (here ? 0.62 : still) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
   pen.strokeStyle = look.accent;
   weights.forEach((weight, j) => {
@@ -128,7 +128,7 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     pen.globalAlpha = shade;
     pen.lineWidth = Math.max(0.5, thick * weight);
     pen.beginPath();
-    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, to], band, (j + 0.5) / weights.length);
+    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, from, to], band, (j + 0.5) / weights.length);
     else {
       pen.moveTo(start, from);
       pen.bezierCurveTo(start, from + (to - from) * 0.6, x, to - (to - from) * 0.6, x, to);
@@ -168,7 +168,7 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
 // The way of the chosen word to the next input, with an arrow.
 function drawLoop({ pen, look }, points) {
   const [[x, y], end] = [points[0], points.at(-1)];
-  Object.assign(pen, { strokeStyle: look.accent, fillStyle: look.accent, lineWidth: 1.6 });
+  Object.assign(pen, { strokeStyle: look.ink, fillStyle: look.ink, globalAlpha: 0.5, lineWidth: 1.6 });
   pen.beginPath();
   pen.moveTo(x, y);
   points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));
@@ -178,13 +178,14 @@ function drawLoop({ pen, look }, points) {
   pen.beginPath();
   for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side, end[1] + (side ? back : 0));
   pen.fill();
+  pen.globalAlpha = 1;
 }
 
 // From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
-function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
+function cross(pen, plan, [x0, y0], [x1, enters, y1], band, place) {
   const { narrow, stacks: [{ x, w }] } = plan;
   const lane = y0 + (narrow ? 3 + 11 * place : 18 * place - 26);
-  const side = band.unfolded ? band.port + 8 * (place - 0.5) : band.top + band.h * (0.12 + 0.7 * place);
+  const side = band.unfolded ? band.port + 8 * (place - 0.5) : Math.min(enters, y1) + Math.abs(y1 - enters) * (0.12 + 0.7 * place);
   const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
