@@ -185,7 +185,7 @@ def plan_component(
         "predicted": labels(trace.predicted_tokens, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
-        "candidates": alternatives(trace, N_CANDIDATES, limit=14),
+        "candidates": alternatives(trace, N_CANDIDATES, limit=18),
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
         "words": labels(whole.tokens, 14),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],

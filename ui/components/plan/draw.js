@@ -45,7 +45,7 @@ export function drawPicture(view) {
       band.mark?.classList.toggle("ahead", isAhead(view, stack, band));
     }
   }
-  if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);
+  if (plan.loop && (!view.film || view.film.landed)) drawWay(at, plan.loop, view.look.ink, 0.5);
   view.canvas.dataset.frames = ++view.frames;
 }
 
@@ -77,7 +77,9 @@ function drawBand(at, stack, band) {
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
   if (band.unfolded) {
-    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], passing(at, stack, band, token));
+    if (!["self", "cross"].includes(band.block)) return;
+    fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
+    drawWays(at, stack, band, stack.at(token));
     return;
   }
   const masked = maskedBox(view, stack, band);
@@ -124,7 +126,7 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   pen.strokeStyle = look.accent;
   weights.forEach((weight, j) => {
     const start = keys.near(j);
-    if (weight < LEAST) return;
+    if (weight < LEAST || (band.unfolded && kind !== "cross")) return;
     pen.globalAlpha = shade;
     pen.lineWidth = Math.max(0.5, thick * weight);
     pen.beginPath();
@@ -146,7 +148,6 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     drawDisc(pen, keys.at(j) - radius - 1, foot, size("k"), look.k, 1);
     drawDisc(pen, keys.at(j) + radius + 1, foot, size("v"), look.v, 1);
   });
-  if (band.unfolded && !plan.narrow) line(pen, band.x - 2, band.port - 11, band.port + 11, look.accent, 1, 4);
   if (band.unfolded) return;
   drawDisc(pen, x, to, (view.lit === "q" ? 8 : 4) * plan.unit, look.q, 1);
   // Its name is beside it, on paper.
@@ -165,18 +166,35 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
   return [x + cw / 2, band.in < band.out ? band.top : band.top + band.h - high, end - x - cw / 2, high];
 }
 
-// The way of the chosen word to the next input, with an arrow.
-function drawLoop({ pen, look }, points) {
+// In a panel of attention, from its edge to what it shows: keys and values at one side, the query at the other.
+function drawWays(at, { first, near }, band, x) {
+  const { view: { ways, look }, plan: { narrow } } = at;
+  const sides = [[band.x + 4, 1], [band.x + band.w - 4, -1]];
+  const [[from, into], [far, back]] = narrow ? sides.reverse() : sides;
+  const floor = band.in + 4 * Math.sign(band.out - band.in); // of the panel, where the stream comes in
+  const end = (direction, right) => (direction > 0 ? band.x + 10 : band.x + right + 2);
+  for (const [i, { y, right, part }] of ways.keys.entries()) {
+    const rail = from + 3 * i * into;
+    const start = band.block === "cross" ? [[rail, band.port]] : [[near(first), floor], [rail, floor]];
+    drawWay(at, [...start, [rail, band.top + y], [end(into, right), band.top + y]], look[part] ?? look.accent);
+  }
+  for (const { y, right } of ways.query) {
+    drawWay(at, [[x, floor], [far, floor], [far, band.top + y], [end(back, right), band.top + y]], look.q);
+  }
+}
+
+// A way with an arrow, as that of the chosen word to the next input.
+function drawWay({ pen }, points, colour, alpha = 1) {
   const [[x, y], end] = [points[0], points.at(-1)];
-  Object.assign(pen, { strokeStyle: look.ink, fillStyle: look.ink, globalAlpha: 0.5, lineWidth: 1.6 });
+  Object.assign(pen, { strokeStyle: colour, fillStyle: colour, globalAlpha: alpha, lineWidth: 1.6 });
   pen.beginPath();
   pen.moveTo(x, y);
   points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));
   pen.lineTo(...end);
   pen.stroke();
-  const back = Math.sign(points.at(-2)[1] - end[1]) * 6;
+  const [dx, dy] = [0, 1].map((axis) => Math.sign(points.at(-2)[axis] - end[axis]));
   pen.beginPath();
-  for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side, end[1] + (side ? back : 0));
+  for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side * dy + (side ? 6 * dx : 0), end[1] + side * dx + (side ? 6 * dy : 0));
   pen.fill();
   pen.globalAlpha = 1;
 }
@@ -191,8 +209,11 @@ function cross(pen, plan, [x0, y0], [x1, enters, y1], band, place) {
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   if (narrow) {
     pen.arcTo(from, lane, from, side, 6);
-    pen.arcTo(from, side, x1, side, 6);
-    pen.quadraticCurveTo(x1, side, x1, y1);
+    if (band.unfolded) pen.lineTo(from, side);
+    else {
+      pen.arcTo(from, side, x1, side, 6);
+      pen.quadraticCurveTo(x1, side, x1, y1);
+    }
     return;
   }
   pen.lineTo(from, lane);

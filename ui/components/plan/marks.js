@@ -1,10 +1,10 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
+import { chance, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
-const [LEAST, NAMED] = [16, 11]; // px of a band that can be hit, and of one with a name
+const LEAST = 11; // px of a band that can be hit and has a name
 
 const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
@@ -44,7 +44,7 @@ export function placeTokens(view) {
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `${slant}${later}`, short(text, (steep ? 66 : 80) * plan.unit), {
+      const button = make("button", `${slant}${later}`, short(text, (band.h - 13 * plan.unit) / (steep ? 0.93 : 0.74)), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
       view.marks.set(id, button);
@@ -60,9 +60,8 @@ export function placeTokens(view) {
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    const named = (name, gap, ...at) => setBox(make("p", name, make("span", "k", "● keys"), gap, make("span", "v", "● values")), ...at);
-    if (!s && !plan.narrow) more.push(named("part", " ", 6, stack.output - 24));
-    if (s && !plan.narrow && plan.panel?.block === "cross") more.push(named("part port", "\n", plan.panel.x - 6, plan.panel.port - 14));
+    const named = make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values"));
+    if (!s && !plan.narrow) more.push(setBox(named, 6, stack.output - 24));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -75,7 +74,7 @@ export function placeBands(view) {
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
-        return placed(make("div", `band ${band.kind}`, band.kind === "heading" || band.h >= NAMED ? label(view, stack, band) : []), stack, band);
+        return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
@@ -169,11 +168,19 @@ function act(view, { s, kind, layer, block, unfolded }) {
   else view.unfold(unfolded ? null : { s, layer: layer ?? 0, block, head: null });
 }
 
-// Returns a function that shortens a text to a width in px, in the type of tokens.
+// Returns a function that shortens a text to a width in px, in the type of tokens: in the middle, so that the endings
+// of two forms of a word stay apart.
 function shortener({ look }) {
-  const pen = make("canvas").getContext("2d");
-  pen.font = `600 ${0.86 * look.size}px ${look.font}`;
-  return (text, width) => fitted(pen, text, width);
+  const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
+  return (text, width) => {
+    const letters = [...text];
+    const without = (n) => {
+      const head = Math.ceil((letters.length - n) / 2);
+      return `${letters.slice(0, head).join("")}…${letters.slice(head + n).join("")}`;
+    };
+    const all = [text, ...letters.slice(2).map((_, n) => without(n + 1))];
+    return all.find((version) => widthOf(version) <= width) ?? all.at(-1);
+  };
 }
 
 export function placeCandidates(view) {

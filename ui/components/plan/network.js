@@ -63,14 +63,23 @@ export function drawEmbedding(view, body, width) {
   body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
 }
 
-// The candidates, and the softmax read after every layer.
+// The candidates and all other tokens as bars, and the softmax read after every layer.
 export function drawSoftmax(view, body) {
   const { header, state } = view;
-  const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
-    make("th", "", plain(token), { scope: "row" }), make("td", "", percent(p, 2)), make("td", "quiet", signed(Math.log(p)))));
+  const best = header.candidates[state.row];
+  const rest = Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0));
+  const bar = (p) => {
+    const made = make("i", "bar");
+    made.style.setProperty("--p", `${100 * p}%`);
+    return made;
+  };
+  const row = (name, p, log, more) => make("tr", "", make("th", "", name, { scope: "row" }),
+    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", log), more);
+  const candidates = best.map(([token, p, id]) => row(plain(token), p, signed(Math.log(p)), id === header.ids[state.row] ? { "aria-current": true } : {}));
+  if (rest >= 0.00005) candidates.push(row("everything else", rest, "", { class: "rest" }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
-      make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
-  body.append(make("div", "beside", listOf(["candidate", "probability", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["read after", "first", "", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
+      make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
+  body.append(make("div", "beside", listOf(["candidate", "", "probability", "log"], candidates, { "data-part": "candidates" }),
+    listOf(["read after", "first", "", "", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }

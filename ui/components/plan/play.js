@@ -38,8 +38,9 @@ export function writeLine(view) {
   const changed = (t) => header.changed.includes(t);
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
   const words = header.predicted.map((token, t) => {
-    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
-    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
+    const end = /^<.+>$/.test(token);
+    const text = end ? ` ${token}` : token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
+    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed", end && "quiet"];
     const word = make("span", look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
       dir: "auto",
       onclick: () => stepTo(view, t), ...(changed(t) ? { title: "Changed by the last edit" } : {}),

@@ -40,6 +40,7 @@ export function fillPanel(view) {
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
+  view.ways = waysOf(view.panel);
   const high = (Math.ceil(view.panel.getBoundingClientRect().height) + 1) / view.scale;
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
@@ -47,6 +48,17 @@ export function fillPanel(view) {
     part.onpointerenter = () => view.light(part.dataset.part);
     part.onpointerleave = () => view.light(null);
   }
+}
+
+// Where keys and values enter the panel's maps or cells, and where the query does: {y, right, part} in the panel.
+function waysOf(panel) {
+  const { left, top } = panel.getBoundingClientRect();
+  const all = (name) => [...panel.querySelectorAll(`[data-${name}]`)].map((canvas) => {
+    const box = canvas.getBoundingClientRect();
+    return { right: box.right - left, y: box.top - top + box.height * canvas.dataset[name], part: canvas.dataset.part };
+  });
+  const keys = all("keys");
+  return { keys: keys.filter(({ y }, i) => y !== keys[i - 1]?.y), query: all("query").slice(-1) };
 }
 
 // Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
