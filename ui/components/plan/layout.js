@@ -127,14 +127,14 @@ function bandsOf(view, s, w, height, unit, narrow) {
       if (narrow) heading();
       for (const block of stack.blocks) {
         put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block }, large(52, 30));
-        put("norm", inside ? 5 : hit, { layer, block: `${block}_norm` });
+        put("norm", inside ? large(5, 2) : hit, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
     }
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(54, 38) : large(70, 60));
+    put("candidates", inside ? 64 : 70, {}, inside ? large(54, 35) : large(70, 60));
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

@@ -61,7 +61,7 @@ function component({ root, header, body }, host) {
     view.large = enlarged(root) > 1;
     root.classList.toggle("large", view.large);
     const back = keepFocus(view);
-    const room = () => window.innerHeight - pageTop(view.stage) - 14;
+    const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;

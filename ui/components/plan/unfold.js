@@ -53,12 +53,13 @@ export function fillPanel(view) {
 // Where keys and values enter the panel's maps or cells, and where the query does: {y, right, part} in the panel.
 function waysOf(panel) {
   const { left, top } = panel.getBoundingClientRect();
-  const all = (name) => [...panel.querySelectorAll(`[data-${name}]`)].map((canvas) => {
+  // One for each row of maps, the last.
+  const all = (name) => Object.values(Object.fromEntries([...panel.querySelectorAll(`[data-${name}]`)].map((canvas) => {
     const box = canvas.getBoundingClientRect();
-    return { right: box.right - left, y: box.top - top + box.height * canvas.dataset[name], part: canvas.dataset.part };
-  });
-  const keys = all("keys");
-  return { keys: keys.filter(({ y }, i) => y !== keys[i - 1]?.y), query: all("query").slice(-1) };
+    const y = box.top - top + box.height * canvas.dataset[name];
+    return [y, { right: box.right - left, y, part: canvas.dataset.part }];
+  })));
+  return { keys: all("keys"), query: all("query") };
 }
 
 // Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
