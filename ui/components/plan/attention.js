@@ -84,7 +84,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { unit } = view.plan;
   const label = 78 * unit;
   const room = width - label - 12;
-  const em = Math.max(12, 11 * unit);
+  const em = Math.max(12, 11.2 * unit);
   const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
   const column = room / m;

@@ -76,21 +76,16 @@ function drawBand(at, stack, band) {
   const token = s ? view.state.row : view.state.source;
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
-  if (band.unfolded) {
-    if (!["self", "cross"].includes(band.block)) return;
-    fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
-    drawWays(at, stack, band, stack.at(token));
-    return;
-  }
   const masked = maskedBox(view, stack, band);
   if (masked) hatch(at.pen, [masked], 5, { strokeStyle: at.look.ink, globalAlpha: 0.2, lineWidth: 1 });
   if (band.kind === "layer") {
     const way = passing(at, stack, band, token);
     fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);
     if (blocks.includes("cross")) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
-  } else if (band.kind === "block" && band.block !== "ffn") {
+  } else if (view.kinds[`${name}.${band.block}`]) {
     fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
-  } else if (band.kind === "norm") {
+    if (band.unfolded) drawWays(at, stack, band, stack.at(token));
+  } else if (band.kind === "norm" && !band.unfolded) {
     const added = view.data.added(s, band.layer, band.block.replace("_norm", ""), token);
     const x = stack.at(token);
     if (!added || x === null || passing(at, stack, band, token) <= 0) return;
@@ -159,7 +154,7 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
 export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
-  if (!s || header.unmasked[band.layer] !== false || (band.kind !== "layer" && band.block !== "self")) return null;
+  if (!s || band.unfolded || header.unmasked[band.layer] !== false || (band.kind !== "layer" && band.block !== "self")) return null;
   const [x, end] = [at(state.row), left + cw * count];
   if (x === null || end - x < cw) return null;
   const high = band.kind === "layer" ? band.h / 2 : band.h;
@@ -169,18 +164,14 @@ export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
 // In a panel of attention, from its edge to what it shows: keys and values at one side, the query at the other.
 function drawWays(at, { first, near }, band, x) {
   const { view: { ways, look }, plan: { narrow } } = at;
-  const sides = [[band.x + 4, 1], [band.x + band.w - 4, -1]];
-  const [[from, into], [far, back]] = narrow ? sides.reverse() : sides;
   const floor = band.in + 4 * Math.sign(band.out - band.in); // of the panel, where the stream comes in
-  const end = (direction, right) => (direction > 0 ? band.x + 10 : band.x + right + 2);
-  for (const [i, { y, right, part }] of ways.keys.entries()) {
-    const rail = from + 3 * i * into;
-    const start = band.block === "cross" ? [[rail, band.port]] : [[near(first), floor], [rail, floor]];
-    drawWay(at, [...start, [rail, band.top + y], [end(into, right), band.top + y]], look[part] ?? look.accent);
-  }
-  for (const { y, right } of ways.query) {
-    drawWay(at, [[x, floor], [far, floor], [far, band.top + y], [end(back, right), band.top + y]], look.q);
-  }
+  const way = ([start, level], left, { y, right }, colour, gap) => {
+    const [rail, end] = left ? [band.x + gap, band.x + 10] : [band.x + band.w - gap, band.x + right + 2];
+    drawWay(at, [[start, level], [rail, level], [rail, band.top + y], [end, band.top + y]], colour);
+  };
+  const source = band.block === "cross" ? [band.x + (narrow ? band.w : 0), band.port] : [near(first), floor];
+  ways.keys.forEach((place, i) => way(source, !narrow, place, look[place.part] ?? look.accent, 4 + 3 * i));
+  ways.query.forEach((place) => way([x, floor], narrow, place, look.q, 4));
 }
 
 // A way with an arrow, as that of the chosen word to the next input.
@@ -208,12 +199,10 @@ function cross(pen, plan, [x0, y0], [x1, enters, y1], band, place) {
   pen.moveTo(x0, y0);
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   if (narrow) {
+    if (band.unfolded) [x1, y1] = [from, side];
     pen.arcTo(from, lane, from, side, 6);
-    if (band.unfolded) pen.lineTo(from, side);
-    else {
-      pen.arcTo(from, side, x1, side, 6);
-      pen.quadraticCurveTo(x1, side, x1, y1);
-    }
+    pen.arcTo(from, side, x1, side, 6);
+    pen.quadraticCurveTo(x1, side, x1, y1);
     return;
   }
   pen.lineTo(from, lane);

@@ -100,8 +100,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   return { left, cw, first, count, at, near, stubs, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
 }
 
-// The bands of a stack in the order of the flow, with their start t and length. Where room is short, a band shrinks
-// to its least length; while presenting, lines of text give way before the size of type.
+// The bands of a stack in the order of the flow, with their start t and length, at least `least`; a class reads larger type, fewer lines.
 function bandsOf(view, s, w, height, unit, narrow) {
   const { header, focus } = view;
   const stack = header.stacks[s];

@@ -89,7 +89,7 @@ export function placeBands(view) {
     const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
       ?? marks.find((mark) => mark.classList.contains("block"));
     if (stop) stop.tabIndex = 0;
-    const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
+    const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
@@ -168,18 +168,13 @@ function act(view, { s, kind, layer, block, unfolded }) {
   else view.unfold(unfolded ? null : { s, layer: layer ?? 0, block, head: null });
 }
 
-// Returns a function that shortens a text to a width in px, in the type of tokens: in the middle, so that the endings
-// of two forms of a word stay apart.
+// Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
 function shortener({ look }) {
   const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
   return (text, width) => {
     const letters = [...text];
-    const without = (n) => {
-      const head = Math.ceil((letters.length - n) / 2);
-      return `${letters.slice(0, head).join("")}…${letters.slice(head + n).join("")}`;
-    };
-    const all = [text, ...letters.slice(2).map((_, n) => without(n + 1))];
-    return all.find((version) => widthOf(version) <= width) ?? all.at(-1);
+    while (letters.length > 2 && widthOf(letters.join("")) > width) letters.splice((letters.length - 1) / 2, 2, "…");
+    return letters.join("");
   };
 }
 

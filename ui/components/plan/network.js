@@ -67,16 +67,14 @@ export function drawEmbedding(view, body, width) {
 export function drawSoftmax(view, body) {
   const { header, state } = view;
   const best = header.candidates[state.row];
-  const rest = Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0));
+  const rest = ["everything else", Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0))];
   const bar = (p) => {
     const made = make("i", "bar");
     made.style.setProperty("--p", `${100 * p}%`);
     return made;
   };
-  const row = (name, p, log, more) => make("tr", "", make("th", "", name, { scope: "row" }),
-    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", log), more);
-  const candidates = best.map(([token, p, id]) => row(plain(token), p, signed(Math.log(p)), id === header.ids[state.row] ? { "aria-current": true } : {}));
-  if (rest >= 0.00005) candidates.push(row("everything else", rest, "", { class: "rest" }));
+  const candidates = [...best, rest].map(([token, p, id]) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
+    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : signed(Math.log(p))), { "aria-current": id === header.ids[state.row] }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
