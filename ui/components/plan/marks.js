@@ -44,7 +44,7 @@ export function placeTokens(view) {
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `${slant}${later}`, short(text, (band.h - 13 * plan.unit) / (steep ? 0.93 : 0.74)), {
+      const button = make("button", `${slant}${later}`, short(text, (band.h - (view.large ? 20 : 13) * plan.unit) / (steep ? 0.93 : 0.74)), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
       view.marks.set(id, button);

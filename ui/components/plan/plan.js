@@ -58,8 +58,7 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
-    view.large = enlarged(root) > 1;
-    root.classList.toggle("large", view.large);
+    view.large = root.classList.toggle("large", enlarged(root) > 1);
     const back = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
     const fit = (scale) => {
