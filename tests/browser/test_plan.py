@@ -29,7 +29,8 @@ ROW = """(name) => [...document.querySelector(".view").shadowRoot
     .querySelectorAll(`.stages tr[data-part=${name}] td`)]
     .map((cell) => Number(cell.textContent.replace("\\u2212", "-")))"""
 VIEW = "document.querySelector('.view').shadowRoot.querySelector('.plan').plan"
-
+SMALL = ".band span, .token, .candidate bdi, .candidate .size, .part"
+SIZES = "(all) => all.map((at) => parseFloat(getComputedStyle(at).fontSize))"
 CUT = "(at) => at.scrollHeight - at.clientHeight + at.scrollWidth - at.clientWidth"
 
 
@@ -153,8 +154,15 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     expect(page.locator(".count")).to_have_text(f"step 4 of {len(trace.tgt_tokens)}")
     page.keyboard.press("Escape")
     expect(panel.locator(".list tbody tr")).to_have_count(3)
+    expect(page.locator("button.band.layer")).to_have_count(1 + 2)  # beside a panel, too
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+    page.get_by_role("button", name="Linear and softmax").click()
+    rest = 1 - np.exp(trace.top_log_probs[3, :6]).sum()
+    expect(panel.locator("[data-part=candidates] tr").last).to_contain_text(f"else{rest:.2%}")
+    page.evaluate(f"{VIEW}.root.style.cssText = '--hl-scale: 1.35; font-size: 18.9px'")
+    page.evaluate(f"{VIEW}.unfold(null)")  # a class reads 15 px
+    assert min(page.locator(SMALL).evaluate_all(SIZES)) >= 15
 
 
 def test_the_film_writes_the_translation_word_by_word(
