@@ -87,7 +87,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST * unit));
   const room = w - gutter - 8;
-  const fit = Math.floor(room / (NARROWEST * unit));
+  const fit = Math.floor(room / (NARROWEST * unit) + 0.01); // but for rounding
   const [count, beyond] = n > fit ? [fit - 2, 1] : [n, 0];
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
