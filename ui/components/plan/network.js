@@ -78,6 +78,6 @@ export function drawSoftmax(view, body) {
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
-  body.append(make("div", "beside", listOf(["candidate", "", "probability", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["read after", "first", "", "", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
+  body.append(make("div", "beside", listOf(["candidate", "0–100%", "probability", "log"], candidates, { "data-part": "candidates" }),
+    listOf(["read after", "first", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }
