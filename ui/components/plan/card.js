@@ -1,7 +1,7 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, make, percent, plain, setBox } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { mostSeen, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
@@ -19,7 +19,8 @@ export function formulaOf(view, { formula }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const part = view.hover ?? partNow(view);
+  const scene = view.film && !view.hover && !view.focus.block;
+  const part = scene && view.film.landed ? { s: 1, block: "softmax" } : view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
@@ -28,11 +29,25 @@ export function fillCard(view) {
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
-    make("p", "", text.text, " ", make("span", "quiet", text.section)),
-    ...(plan.low ? [] : [formulaOf(view, text)]),
-    factsOf(view, part),
+    ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section))]),
+    ...(plan.low || scene ? [] : [formulaOf(view, text)]),
+    scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
+}
+
+// What a film's layer does to the chosen token.
+function sceneOf(view, { s, layer }) {
+  const bold = (text) => make("b", "", text);
+  const looks = (block) => {
+    const [token, weight] = mostSeen(view, s, layer, block);
+    return [bold(token), ` (${weight})`];
+  };
+  const say = (...parts) => make("p", "", bold(tokenText(view, s)), parts);
+  if (!s) return say(" looks most at ", looks("self"), ", mean over heads. All source tokens do this at once.");
+  const [guess, p] = view.header.lens[view.state.row][layer];
+  const before = layer ? [" Best guess so far: ", bold(plain(guess)), `, ${chance(p)}.`] : [];
+  return say(" looks most at ", looks("self"), " in the translation and ", looks("cross"), " in the source.", before);
 }
 
 // What happens to the chosen token there, in a sentence.

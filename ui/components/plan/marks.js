@@ -127,9 +127,11 @@ export function placeBands(view) {
     if (band.kind === "layer" || band.kind === "heading") {
       const name = `Layer ${band.layer + 1}`;
       const share = added && percent(added.share);
-      const longer = added?.most ? [`adds ${share}, the most`, `adds ${share}`] : [`adds ${share}`];
-      const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? `+${share}`;
-      lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
+      const most = added?.most ? ", the most" : "";
+      const fits = (...texts) => widthOf(texts.join(" ")) <= stack.room;
+      const short = fits(name, ` adds ${share}`) ? name : `L${band.layer + 1}`;
+      const adds = [`adds ${share}`, most && fits(short, ` adds ${share}${most}`) ? make("i", "", most) : ""];
+      lines.push(make("span", "", make("b", "", short), added ? [" ", make("span", most ? "most" : "size", adds, { title: `adds ${share}${most}` })] : ""));
       if (stack.s) lines.push(...guessesOf(at, band.layer, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
@@ -144,19 +146,24 @@ export function placeBands(view) {
   function guessesOf(at, layer, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
+    const first = line("size guess", `best guess: ${text}`, `guess: ${text}`);
     first.title = `If the model ended here, it would say ${text}`;
     return [first, line("size guess", ...(rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : []), BLANK)];
   }
-  // The token with the largest weight, mean over heads.
   function looksAt(at, s, band, line) {
-    const kind = at.kinds[`${at.header.stacks[s].name}.${band.block}`];
-    const weights = data.weights(kind, band.layer, null, tokenOf(at, s));
-    if (!weights) return null;
-    const key = weights.indexOf(Math.max(...weights));
-    const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
-    return line("size looks", `largest: ${text}`, `top: ${text}`, BLANK);
+    const [token, weight] = mostSeen(at, s, band.layer, band.block) ?? [];
+    return token === undefined ? null : line("size looks", `most: ${token} ${weight}`, `${token} ${weight}`, BLANK);
   }
+}
+
+// The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
+export function mostSeen(view, s, layer, block) {
+  const { stacks } = view.header;
+  const kind = view.kinds[`${stacks[s].name}.${block}`];
+  const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
+  if (!weights) return null;
+  const key = weights.indexOf(Math.max(...weights));
+  return [plain(stacks[kind === "cross" ? 0 : s].tokens[key]), weights[key].toFixed(2)];
 }
 
 export function tokenText(view, s) {
@@ -177,24 +184,26 @@ function shortener({ look }) {
 }
 
 export function placeCandidates(view) {
-  const { plan, header, state } = view;
+  const { plan, header, state, film } = view;
+  const row = film && !film.landed ? film.row - 1 : state.row; // a film keeps a step's until the next ones come
+  const shown = header.candidates[row] ?? [];
   const band = plan.stacks[1].bands.at(-1);
   const { x, w } = plan.stacks[1];
-  const each = w / header.candidates[state.row].length;
+  const each = w / shown.length;
   const short = shortener(view);
-  const buttons = header.candidates[state.row].map(([token, p, id]) => {
-    const own = id === header.ids[state.row];
+  const buttons = shown.map(([token, p, id]) => {
+    const own = id === header.ids[row];
     const text = plain(token);
     const bar = make("i", "bar");
     bar.style.setProperty("--p", `${100 * p}%`);
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
-      onclick: () => may && view.touch({ what: "take", kind: "cross", query: state.row, key: id }),
+      onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });
   });
   view.candidates.replaceChildren(...buttons);
   setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), w, band.h - 8);
-  const own = header.candidates[state.row].findIndex(([, , id]) => id === header.ids[state.row]);
+  const own = shown.findIndex(([, , id]) => id === header.ids[row]);
   plan.loop = loopOf(view, own < 0 ? plan.stacks[1].at(state.row) : x + (own + 0.5) * each);
 }

@@ -3,10 +3,11 @@
 import { calm, make, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { drawPicture, partNow } from "./draw.js";
+import { placeCandidates } from "./marks.js";
 
-const SOURCE = 420; // milliseconds for a layer of the encoder
-const LAYER = 330; // and of the decoder
-const STAY = 900; // with the candidates and the way to the next input
+const SOURCE = 1000; // milliseconds for a layer of the encoder: a sentence says what it does
+const LAYER = 600; // and of the decoder
+const STAY = 1200; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
 export function buildPlayer(view) {
@@ -76,6 +77,8 @@ function begin(view, row) {
   const { film, header } = view;
   Object.assign(film, { row, since: null, landed: false });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
+  view.root.classList.add("waiting");
+  view.root.classList.toggle("reading", row < 0);
   const before = view.state.row;
   view.choose({ row: Math.max(0, row) }, { quiet: true });
   if (before === Math.max(0, row)) view.draw();
@@ -114,6 +117,8 @@ function begin(view, row) {
 // The word flies from the candidates into the translation, and below as the next input.
 function land(view, row) {
   view.film.landed = true;
+  placeCandidates(view);
+  fillCard(view);
   const from = view.candidates.querySelector("[aria-pressed=true]");
   const word = view.line.querySelectorAll(".word")[row];
   word?.classList.remove("coming");
@@ -138,7 +143,7 @@ export function stop(view, resume = view.film?.row) {
   view.film = null;
   view.resume = resume ?? undefined;
   view.time.up = [1, 1];
-  view.root.classList.remove("waiting", "playing");
+  view.root.classList.remove("waiting", "reading", "playing");
   labelPlay(view);
   view.draw();
 }
