@@ -68,8 +68,25 @@ WHOLE: Computation[Whole] = Computation(
 
 
 _OPEN = "headlight_floor_open"
-#: Session key: the sentence and its translation before the last change in the picture.
-_BEFORE = "headlight_floor_before"
+#: Session key of what was drawn last: sentence and model without edits; edits and steering; steps as
+#: tokens read and written; the step followed, from 0; steps before the last edit or steer, or ().
+_SEEN = "headlight_floor_seen"
+
+
+def choose_again(view: View, trace: Trace) -> None:
+    """After an edit or steer, choose the nearest step that reads and writes what the last one did."""
+    of = (view.sentence, view.entry.ref.edited(""))
+    how = (view.entry.ref.edits, view.prefix, view.target)
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
+    last_of, last, old, row, before = st.session_state.get(_SEEN, (of, how, steps, 0, ()))
+    if last_of != of:
+        before = ()
+    elif last != how:
+        was = old[row]
+        ranks = [(now != was, now[0] != was[0], abs(at - row)) for at, now in enumerate(steps)]
+        before, row = old, ranks.index(min(ranks))
+        url_state.put_index(STEP, row)
+    st.session_state[_SEEN] = [of, how, steps, row, before]
 
 
 def draw_plan(
@@ -97,11 +114,11 @@ def draw_plan(
     def touched() -> None:
         change = parse_touched(st.session_state["plan"].get("touch"), trace)
         if change is not None and view.kind == "checkpoint":
-            st.session_state[_BEFORE] = (view.sentence, trace.predicted_tokens)
             _change(change, trace)
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
+    st.session_state[_SEEN][3] = chosen.row
     plan = plan_component(whole, trace, config, chosen, edited_now(view, trace))
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
@@ -121,12 +138,12 @@ def _change(change: Touched, trace: Trace) -> None:
 def edited_now(view: View, trace: Trace) -> Edited:
     """Return what edits and the last change did to a view's translation."""
     edits = parse_edits(view.entry.ref.edits)
-    sentence, before = st.session_state.get(_BEFORE, ("", ()))
+    before = tuple(written for _, written in st.session_state[_SEEN][4])
     config = view.entry.config
     never = () if config is None else (config.pad_id, config.bos_id)
     return Edited(
         editing.heads_taken(view, trace), [*chain(*(_edges(edit, trace) for edit in edits))],
-        before if sentence == view.sentence else (), view.kind == "checkpoint", never,
+        before, view.kind == "checkpoint", never,
     )  # fmt: skip
 
 

@@ -193,7 +193,6 @@ def plan_component(
                  for at in np.argwhere(whole.held[kind])],
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
-        "changed": not_shared(edited.before, trace.predicted_tokens)[1] if edited.before else (),
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
@@ -201,7 +200,7 @@ def plan_component(
         "signed": signed_colours(),
         "colours": attention_colours(),
         "roles": ROLES,
-    }  # fmt: skip
+    } | _changes(edited.before, trace.predicted_tokens)  # fmt: skip
     return Component(
         "plan", header, b"".join(body), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
@@ -234,6 +233,17 @@ def arrays_of(
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
     yield "t", whole.words[:, at]
     yield "z", whole.logits[:, at]
+
+
+def _changes(before: Sequence[str], now: Sequence[str]) -> dict[str, Any]:
+    """Return the places of new tokens, None before any change, and lost tokens with the next's."""
+    if not before:
+        return {"changed": None, "lost": []}
+    lost, new = not_shared(before, now)
+    ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
+    tokens = labels([before[at] for at in lost], 18)
+    places = [ends[at - earlier] for earlier, at in enumerate(lost)]
+    return {"changed": new, "lost": [*zip(places, tokens, strict=True)]}
 
 
 def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:

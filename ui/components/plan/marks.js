@@ -152,7 +152,7 @@ export function placeBands(view) {
   }
   function looksAt(at, s, band, line) {
     const [token, weight] = mostSeen(at, s, band.layer, band.block) ?? [];
-    return token === undefined ? null : line("size looks", `most: ${token} ${weight}`, `${token} ${weight}`, BLANK);
+    return token === undefined ? null : line("size looks", `looks most at ${token} ${weight}`, `most: ${token} ${weight}`, BLANK);
   }
 }
 

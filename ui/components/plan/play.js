@@ -36,18 +36,22 @@ function labelPlay(view) {
 // The translation, the word of this step, and the words that the last change made differ.
 export function writeLine(view) {
   const { header, state, film } = view;
-  const changed = (t) => header.changed.includes(t);
+  const changed = (t) => header.changed?.includes(t);
+  const spaced = (token, word) => {
+    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
+    return text.startsWith(" ") ? [" ", word(plain(text.trim() || "_"))] : [word(plain(text))];
+  };
+  const lost = (t) => header.lost.filter(([place]) => place === t && !(film && t > state.row))
+    .flatMap(([, token]) => spaced(token, (text) => make("s", "quiet", text, { dir: "auto", title: "Lost by the last change" })));
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
   const words = header.predicted.map((token, t) => {
-    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
     const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
-    const word = make("span", look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
-      dir: "auto",
-      onclick: () => stepTo(view, t), ...(changed(t) ? { title: "Changed by the last edit" } : {}),
-    });
-    return text.startsWith(" ") ? [" ", word] : [word];
+    return [lost(t), spaced(token, (text) => make("span", look.filter(Boolean).join(" "), text, {
+      dir: "auto", onclick: () => stepTo(view, t), ...(changed(t) ? { title: "New by the last change" } : {}),
+    }))];
   });
-  view.line.replaceChildren(...words.flat());
+  const same = header.changed?.length + header.lost.length === 0;
+  view.line.replaceChildren(...words.flat(2), ...lost(words.length), make("span", "quiet", same ? " (nothing changed)" : ""));
 }
 
 export function stepTo(view, row) {
