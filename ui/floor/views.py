@@ -68,13 +68,13 @@ WHOLE: Computation[Whole] = Computation(
 
 
 _OPEN = "headlight_floor_open"
-#: Session key of what was drawn last: sentence and model without edits; edits and steering; steps as
-#: tokens read and written; the step followed, from 0; steps before the last edit or steer, or ().
+#: Session key of what was drawn last: sentence and model without edits; edits and steering; steps
+#: as tokens read and written; the step followed, from 0; steps before the last edit or steer, or ().
 _SEEN = "headlight_floor_seen"
 
 
 def choose_again(view: View, trace: Trace) -> None:
-    """After an edit or steer, choose the nearest step that reads and writes what the last one did."""
+    """After an edit or steer, choose the nearest step that reads and writes the same."""
     of = (view.sentence, view.entry.ref.edited(""))
     how = (view.entry.ref.edits, view.prefix, view.target)
     steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]

@@ -34,7 +34,7 @@ from ui.components.packing import (
 from ui.components.player import alternatives
 
 #: Pages that a part can open; the last two are views of Translate.
-TARGETS = ("attention", "head", "positions", "layers", "why")
+TARGETS = ("attention", "head", "positions", "removals", "layers", "why")
 #: Bytes above which the message has the chosen tokens only, without queries, keys and values.
 MOST_BYTES = 4_000_000
 #: Next tokens for every step.
@@ -231,6 +231,7 @@ def arrays_of(
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
+    yield "p", whole.own[:, at]
     yield "t", whole.words[:, at]
     yield "z", whole.logits[:, at]
 
@@ -263,6 +264,8 @@ def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
         "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
+        "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
+        "norm": "Norm(" if config.norm == "post" else "", "end": ")" if config.norm == "post" else "",
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

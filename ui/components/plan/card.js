@@ -1,7 +1,9 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { chance, make, percent, plain, setBox } from "../shared/index.js";
+import { chance, make, percent, plain, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
 import { mostSeen, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+
+const NAMES = { self: "attention", cross: "cross-attention", ffn: "feed-forward" };
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
@@ -53,24 +55,33 @@ function sceneOf(view, { s, layer }) {
 // What happens to the chosen token there, in a sentence.
 function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
-  const token = make("b", "", tokenText(view, s));
-  const say = (...parts) => make("p", "facts", parts);
+  const bold = (text) => make("b", "", plain(text));
+  const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
+  const say = (...parts) => make("p", "facts", parts.flat(2));
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
-    const passed = id === header.ids[state.row] ? [] : [" The most probable is ", make("b", "", plain(first)), `, ${chance(most)}.`];
-    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(header.probabilities[state.row])}.`, passed);
+    const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
+    return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
-  const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
-  const shares = known.map((name) => {
-    const added = data.added(s, layer, name, tokenOf(view, s));
-    const label = { self: "attention", cross: "cross-attention", ffn: "feed-forward" }[name];
-    return added ? `${label} ${percent(added.share)}` : "";
-  });
-  const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
-  const pushes = words.length ? [" The feed-forward network raises ", make("b", "", plain(words[0][0])), ` by ${words[0][1].toFixed(2)} (logit).`] : [];
-  const guess = s ? header.lens[state.row][layer + 1] : null;
-  const chosen = guess?.[3] > 1 ? [", the chosen ", make("b", "", plain(header.predicted[state.row])), ` ${guess[4]}`] : [];
-  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}`, ...chosen, "."] : [];
-  return say("At ", token, ` this ${block ? "block" : "layer"} adds ${shares.join(", ")}.`, pushes, after);
+  // The logits that parts add to the chosen token: none in the encoder, or if nothing was read.
+  const own = (s && data.at("p", layer, data.row(1, state.row))) || [];
+  const raised = { ffn: own[data.part("network")], self: own.at(-2), cross: own.at(-1) };
+  const known = (block ? [block.replace("_norm", "")] : header.stacks[s].blocks)
+    .map((name) => [name, data.added(s, layer, name, tokenOf(view, s)), raised[name]]).filter(([, added]) => added);
+  if (block) {
+    const [[name, added, logit] = []] = known;
+    const words = s && name === "ffn" ? data.words(layer, state.row, data.part("network")) : [];
+    return say("At ", token, ` this block adds ${added ? percent(added.share) : ""}`,
+      logit === undefined ? "" : [`, and ${logit < 0 ? "lowers" : "raises"} the chosen `, chosen, ` by ${Math.abs(logit).toFixed(2)} (logit)`], ".",
+      words.length ? [" It raises ", bold(words[0][0]), ` most, by ${words[0][1].toFixed(2)}.`] : "");
+  }
+  const off = view.alive ? make("button", "tool", "Heads off", { onclick: () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 }) }) : "Heads off";
+  const matter = [" Adding much need not matter: ", off, "."];
+  const adds = known.map(([name, { share }], n) => `${NAMES[name]} ${n ? "" : "adds "}${percent(share)}`).join(", ");
+  if (!s) return say("At ", token, ` ${adds}.`, matter);
+  const [[, , , , before], [guess, p, , rank, after]] = header.lens[state.row].slice(layer);
+  const logits = own.length ? [`, and ${known.map(([, , logit]) => signed(logit)).join(", ")} to the logit of `] : [". The layer takes "];
+  return say("At ", token, ` ${adds}`, logits, "the chosen ", chosen, own.length ? [". The layer takes ", chosen.cloneNode(true)] : "", ` from ${before} to ${after}`,
+    rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)})`] : "", ".", matter);
 }

@@ -20,7 +20,7 @@ export function titleOf(view, { s, layer, block, kind }) {
 // The entry of words.toml for a block.
 export function textOf(view, { s, block }) {
   const { texts, stacks } = view.header;
-  if (!block) return texts.layer;
+  if (!block) return texts[`${stacks[s].name}.layer`];
   if (block.endsWith("_norm")) return texts.norm;
   return texts[block] ?? texts[`${stacks[s].name}.${block}`];
 }
@@ -132,23 +132,25 @@ export function placeBands(view) {
       const short = fits(name, ` adds ${share}`) ? name : `L${band.layer + 1}`;
       const adds = [`adds ${share}`, most && fits(short, ` adds ${share}${most}`) ? make("i", "", most) : ""];
       lines.push(make("span", "", make("b", "", short), added ? [" ", make("span", most ? "most" : "size", adds, { title: `adds ${share}${most}` })] : ""));
-      if (stack.s) lines.push(...guessesOf(at, band.layer, line));
+      if (stack.s) lines.push(...guessesOf(at, band, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
       if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Embedding"));
+    else lines.push(line("name", "Embedding + position", "Token + position", "Embedding"));
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
-  function guessesOf(at, layer, line) {
+  function guessesOf(at, { layer, kind }, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const first = line("size guess", `best guess: ${text}`, `guess: ${text}`);
+    const chosen = rank > 1 ? `chosen ${plain(at.header.predicted[state.row])} ${own}` : "";
+    const both = kind === "heading" && chosen ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []; // it has one line
+    const first = line("size guess", ...both, `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", ...(rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : []), BLANK)];
+    return [first, line("size guess", chosen || BLANK)];
   }
   function looksAt(at, s, band, line) {
     const [token, weight] = mostSeen(at, s, band.layer, band.block) ?? [];
