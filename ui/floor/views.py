@@ -1,7 +1,7 @@
 """The Floor plan: its URL parameters, the picture, and what its parts change and open."""
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import streamlit as st
@@ -68,8 +68,8 @@ WHOLE: Computation[Whole] = Computation(
 
 
 _OPEN = "headlight_floor_open"
-#: Session key of what was drawn last: sentence and model without edits; edits and steering; steps
-#: as tokens read and written; the step followed, from 0; steps before the last edit or steer, or ().
+#: Session key, drawn last: sentence and model without edits; edits and steering; steps as tokens
+#: read and written; the step followed, from 0; the steps before the last edit or steer, or ().
 _SEEN = "headlight_floor_seen"
 
 
@@ -154,7 +154,4 @@ def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:
     places = (edit.layer, edit.index, edit.query, edit.key)
     shape = trace.attention(edit.kind).shape
     ranges = [range(n) if at is None else [at] for at, n in zip(places, shape, strict=True)]
-    return [
-        (edit.kind, layer, head, query, key)
-        for layer in ranges[0] for head in ranges[1] for query in ranges[2] for key in ranges[3]
-    ]  # fmt: skip
+    return [(edit.kind, *place) for place in product(*ranges)]

@@ -1,7 +1,7 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
 import { HELPS, IDLE, MAIN, OPEN, replaceBareAddresses, SKIP } from "../../platform/page.js";
-import { make, pageFoot, shown } from "../shared/index.js";
+import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 // What a picture may do with a key, as `nameOf` writes it.
@@ -162,7 +162,7 @@ function bring(before, tries = 80, path = location.pathname, place = null) {
   if (!result || !idle) return setTimeout(bring, 100, before, tries - Boolean(idle), path, place);
   const main = document.querySelector(MAIN);
   const { top, bottom } = result.getBoundingClientRect();
-  const foot = innerHeight - pageFoot();
+  const foot = innerHeight - (document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0);
   const far = top < 70 ? top - 70 : Math.max(0, Math.min(bottom, top + 180) + 12 - foot);
   const now = [top + main.scrollTop, bottom - top, foot].map(Math.round).join();
   if (now !== place) main.scrollBy({ top: far, behavior: "smooth" });

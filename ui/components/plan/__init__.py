@@ -164,6 +164,9 @@ def plan_component(
         scales, packed = _packed(values)
         arrays.append([name, list(values.shape), scales])
         body.append(packed)
+    now = trace.predicted_tokens
+    lost, new = not_shared(edited.before or now, now)
+    ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
     header = {
         "vocabulary": config.target_vocab_size,
         "label": f"The whole model, {len(trace.encoder_self)} encoder and "
@@ -182,7 +185,7 @@ def plan_component(
             }
             for name in KINDS
         ],
-        "predicted": labels(trace.predicted_tokens, 18),
+        "predicted": labels(now, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": alternatives(trace, N_CANDIDATES, limit=14),
@@ -193,6 +196,9 @@ def plan_component(
                  for at in np.argwhere(whole.held[kind])],
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
+        "changed": new if edited.before else None,
+        "lost": [[ends[at - earlier], *labels([edited.before[at]], 18)]
+                 for earlier, at in enumerate(lost)],  # before the token at that place
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
@@ -200,7 +206,7 @@ def plan_component(
         "signed": signed_colours(),
         "colours": attention_colours(),
         "roles": ROLES,
-    } | _changes(edited.before, trace.predicted_tokens)  # fmt: skip
+    }  # fmt: skip
     return Component(
         "plan", header, b"".join(body), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
@@ -231,20 +237,8 @@ def arrays_of(
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
-    yield "p", whole.own[:, at]
     yield "t", whole.words[:, at]
     yield "z", whole.logits[:, at]
-
-
-def _changes(before: Sequence[str], now: Sequence[str]) -> dict[str, Any]:
-    """Return the places of new tokens, None before any change, and lost tokens with the next's."""
-    if not before:
-        return {"changed": None, "lost": []}
-    lost, new = not_shared(before, now)
-    ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
-    tokens = labels([before[at] for at in lost], 18)
-    places = [ends[at - earlier] for earlier, at in enumerate(lost)]
-    return {"changed": new, "lost": [*zip(places, tokens, strict=True)]}
 
 
 def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
@@ -260,12 +254,13 @@ def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
 
 def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
     """Return a model's block descriptions by block."""
+    post = config.norm == "post"
     sizes = {
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
         "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
-        "norm": "Norm(" if config.norm == "post" else "", "end": ")" if config.norm == "post" else "",
+        "norm": "Norm(" * post, "end": ")" * post,
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

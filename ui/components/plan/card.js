@@ -5,6 +5,8 @@ import { mostSeen, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 const NAMES = { self: "attention", cross: "cross-attention", ffn: "feed-forward" };
 
+const bold = (text) => make("b", "", plain(text));
+
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
   const parts = formula.split(/(\[[^\]]+\])/).map((run) => {
@@ -40,22 +42,20 @@ export function fillCard(view) {
 
 // What a film's layer does to the chosen token.
 function sceneOf(view, { s, layer }) {
-  const bold = (text) => make("b", "", text);
   const looks = (block) => {
     const [token, weight] = mostSeen(view, s, layer, block);
     return [bold(token), ` (${weight})`];
   };
-  const say = (...parts) => make("p", "", bold(tokenText(view, s)), parts);
-  if (!s) return say(" looks most at ", looks("self"), ", mean over heads. All source tokens do this at once.");
+  const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", looks("self"), parts);
+  if (!s) return say(", mean over heads. All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
-  const before = layer ? [" Best guess so far: ", bold(plain(guess)), `, ${chance(p)}.`] : [];
-  return say(" looks most at ", looks("self"), " in the translation and ", looks("cross"), " in the source.", before);
+  const before = layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : [];
+  return say(" in the translation and ", looks("cross"), " in the source.", before);
 }
 
 // What happens to the chosen token there, in a sentence.
 function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
-  const bold = (text) => make("b", "", plain(text));
   const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
   const say = (...parts) => make("p", "facts", parts.flat(2));
   if (block === "softmax") {
@@ -64,24 +64,23 @@ function factsOf(view, { s, layer, block }) {
     return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
-  // The logits that parts add to the chosen token: none in the encoder, or if nothing was read.
-  const own = (s && data.at("p", layer, data.row(1, state.row))) || [];
-  const raised = { ffn: own[data.part("network")], self: own.at(-2), cross: own.at(-1) };
-  const known = (block ? [block.replace("_norm", "")] : header.stacks[s].blocks)
-    .map((name) => [name, data.added(s, layer, name, tokenOf(view, s)), raised[name]]).filter(([, added]) => added);
+  // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
+  const count = data.arrays.get("z").shape[2];
+  const part = { self: count - 2, cross: count - 1, ffn: data.part("network") };
+  const logitOf = (name) => (s && count ? data.at("z", layer, data.row(1, state.row), part[name])?.at(-1) : undefined);
+  const adds = (block ? [block.replace("_norm", "")] : header.stacks[s].blocks).map((name) =>
+    ({ name: NAMES[name], logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
+  const [{ logit, share }] = adds;
   if (block) {
-    const [[name, added, logit] = []] = known;
-    const words = s && name === "ffn" ? data.words(layer, state.row, data.part("network")) : [];
-    return say("At ", token, ` this block adds ${added ? percent(added.share) : ""}`,
-      logit === undefined ? "" : [`, and ${logit < 0 ? "lowers" : "raises"} the chosen `, chosen, ` by ${Math.abs(logit).toFixed(2)} (logit)`], ".",
-      words.length ? [" It raises ", bold(words[0][0]), ` most, by ${words[0][1].toFixed(2)}.`] : "");
+    return say("At ", token, ` this block adds ${share}`, logit === undefined ? "."
+      : [` and ${logit < 0 ? "lowers" : "raises"} the chosen `, chosen, ` by ${Math.abs(logit).toFixed(2)} (logit).`]);
   }
-  const off = view.alive ? make("button", "tool", "Heads off", { onclick: () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 }) }) : "Heads off";
-  const matter = [" Adding much need not matter: ", off, "."];
-  const adds = known.map(([name, { share }], n) => `${NAMES[name]} ${n ? "" : "adds "}${percent(share)}`).join(", ");
-  if (!s) return say("At ", token, ` ${adds}.`, matter);
+  const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
+  const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
+  const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
+  if (!s) return say("At ", token, ` ${shares}.`, matter);
   const [[, , , , before], [guess, p, , rank, after]] = header.lens[state.row].slice(layer);
-  const logits = own.length ? [`, and ${known.map(([, , logit]) => signed(logit)).join(", ")} to the logit of `] : [". The layer takes "];
-  return say("At ", token, ` ${adds}`, logits, "the chosen ", chosen, own.length ? [". The layer takes ", chosen.cloneNode(true)] : "", ` from ${before} to ${after}`,
+  const logits = logit !== undefined ? [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen] : "";
+  return say("At ", token, ` ${shares}`, logits, ". The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`,
     rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)})`] : "", ".", matter);
 }

@@ -89,12 +89,12 @@ export class Data {
     return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares.every(less) };
   }
 
-  // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.
+  // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`, whose last is the predicted token.
   words(layer, row, part) {
     const i = this.row(1, row);
     const [words, logits] = [this.at("t", layer, i, part), this.at("z", layer, i, part)];
     if (!words?.length || !this.arrays.get("t").shape[2]) return [];
-    return [...words].map((word, n) => [this.header.words[word], logits[n]]);
+    return [...words].slice(0, -1).map((word, n) => [this.header.words[word], logits[n]]);
   }
 
   // The part of a head, the network or a neuron in `Whole.words`.

@@ -1,6 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
-import { extend, isOffline, make, modified, pageFoot, pageTop, shown, syncChoice, watch }
+import { extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { Data, KINDS } from "./data.js";
@@ -59,7 +59,8 @@ function component({ root, header, body }, host) {
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
     const back = keepFocus(view);
-    const room = () => window.innerHeight - pageTop(view.stage) - pageFoot() - 14;
+    const foot = document.querySelector(".st-key-edits")?.offsetHeight ?? 0; // lies over the page
+    const room = () => window.innerHeight - pageTop(view.stage) - foot - 14;
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;

@@ -82,7 +82,6 @@ function begin(view, row) {
   Object.assign(film, { row, since: null, landed: false });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
   view.root.classList.add("waiting");
-  view.root.classList.toggle("reading", row < 0);
   const before = view.state.row;
   view.choose({ row: Math.max(0, row) }, { quiet: true });
   if (before === Math.max(0, row)) view.draw();
@@ -147,7 +146,7 @@ export function stop(view, resume = view.film?.row) {
   view.film = null;
   view.resume = resume ?? undefined;
   view.time.up = [1, 1];
-  view.root.classList.remove("waiting", "reading", "playing");
+  view.root.classList.remove("waiting", "playing");
   labelPlay(view);
   view.draw();
 }

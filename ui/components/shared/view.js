@@ -86,11 +86,6 @@ export function pageTop(element) {
   return element.getBoundingClientRect().top + scrolled;
 }
 
-// Height of the bar of edits, which lies over the foot of the page.
-export function pageFoot() {
-  return document.querySelector(".st-key-edits")?.getBoundingClientRect().height ?? 0;
-}
-
 // Window height relative to 720 px, for which heights are designed; at least 1.
 export function tallness() {
   return Math.max(1, window.innerHeight / 720);
