@@ -254,13 +254,12 @@ def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
 
 def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
     """Return a model's block descriptions by block."""
-    post = config.norm == "post"
     sizes = {
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
         "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
-        "norm": "Norm(" * post, "end": ")" * post,
+        "norm": "Norm(" * (config.norm == "post"), "end": ")" * (config.norm == "post"),
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

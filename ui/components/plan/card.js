@@ -42,22 +42,19 @@ export function fillCard(view) {
 
 // What a film's layer does to the chosen token.
 function sceneOf(view, { s, layer }) {
-  const looks = (block) => {
-    const [token, weight] = mostSeen(view, s, layer, block);
-    return [bold(token), ` (${weight})`];
-  };
-  const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", looks("self"), parts);
+  const seen = (block) => bold(mostSeen(view, s, layer, block));
+  const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   if (!s) return say(", mean over heads. All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
   const before = layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : [];
-  return say(" in the translation and ", looks("cross"), " in the source.", before);
+  return say(" in the translation and ", seen("cross"), " in the source.", before);
 }
 
 // What happens to the chosen token there, in a sentence.
 function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
   const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
-  const say = (...parts) => make("p", "facts", parts.flat(2));
+  const say = (...parts) => make("p", "facts", parts.flat(3));
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
@@ -70,17 +67,11 @@ function factsOf(view, { s, layer, block }) {
   const logitOf = (name) => (s && count ? data.at("z", layer, data.row(1, state.row), part[name])?.at(-1) : undefined);
   const adds = (block ? [block.replace("_norm", "")] : header.stacks[s].blocks).map((name) =>
     ({ name: NAMES[name], logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
-  const [{ logit, share }] = adds;
-  if (block) {
-    return say("At ", token, ` this block adds ${share}`, logit === undefined ? "."
-      : [` and ${logit < 0 ? "lowers" : "raises"} the chosen `, chosen, ` by ${Math.abs(logit).toFixed(2)} (logit).`]);
-  }
+  const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
+  const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
+  const [[, , , , before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
+  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
-  if (!s) return say("At ", token, ` ${shares}.`, matter);
-  const [[, , , , before], [guess, p, , rank, after]] = header.lens[state.row].slice(layer);
-  const logits = logit !== undefined ? [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen] : "";
-  return say("At ", token, ` ${shares}`, logits, ". The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`,
-    rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)})`] : "", ".", matter);
+  return say("At ", token, ` ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);
 }

@@ -125,18 +125,17 @@ export function placeBands(view) {
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const name = `Layer ${band.layer + 1}`;
-      const share = added && percent(added.share);
-      const most = added?.most ? ", the most" : "";
-      const fits = (...texts) => widthOf(texts.join(" ")) <= stack.room;
-      const short = fits(name, ` adds ${share}`) ? name : `L${band.layer + 1}`;
-      const adds = [`adds ${share}`, most && fits(short, ` adds ${share}${most}`) ? make("i", "", most) : ""];
-      lines.push(make("span", "", make("b", "", short), added ? [" ", make("span", most ? "most" : "size", adds, { title: `adds ${share}${most}` })] : ""));
+      const share = added ? `adds ${percent(added.share)}` : "";
+      const most = added?.most && !at.film ? ", the most" : ""; // said when all layers have run
+      const named = ["Layer ", "Layer ", "L"].map((name, n) => [`${name}${band.layer + 1}`, n ? "" : most]);
+      const [name, more] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[2];
+      lines.push(make("span", "", make("b", "", name), " ", make("span", most ? "most" : "size", share + more, { title: share + most })));
       if (stack.s) lines.push(...guessesOf(at, band, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
-      if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
+      const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
+      if (seen) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
     else lines.push(line("name", "Embedding + position", "Token + position", "Embedding"));
@@ -152,10 +151,6 @@ export function placeBands(view) {
     first.title = `If the model ended here, it would say ${text}`;
     return [first, line("size guess", chosen || BLANK)];
   }
-  function looksAt(at, s, band, line) {
-    const [token, weight] = mostSeen(at, s, band.layer, band.block) ?? [];
-    return token === undefined ? null : line("size looks", `looks most at ${token} ${weight}`, `most: ${token} ${weight}`, BLANK);
-  }
 }
 
 // The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
@@ -165,7 +160,7 @@ export function mostSeen(view, s, layer, block) {
   const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
   if (!weights) return null;
   const key = weights.indexOf(Math.max(...weights));
-  return [plain(stacks[kind === "cross" ? 0 : s].tokens[key]), weights[key].toFixed(2)];
+  return `${plain(stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
 }
 
 export function tokenText(view, s) {

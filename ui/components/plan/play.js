@@ -37,21 +37,20 @@ function labelPlay(view) {
 export function writeLine(view) {
   const { header, state, film } = view;
   const changed = (t) => header.changed?.includes(t);
-  const spaced = (token, word) => {
-    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
-    return text.startsWith(" ") ? [" ", word(plain(text.trim() || "_"))] : [word(plain(text))];
-  };
-  const lost = (t) => header.lost.filter(([place]) => place === t && !(film && t > state.row))
-    .flatMap(([, token]) => spaced(token, (text) => make("s", "quiet", text, { dir: "auto", title: "Lost by the last change" })));
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
-  const words = header.predicted.map((token, t) => {
+  const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, -1]));
+  const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t]) => {
+    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
     const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
-    return [lost(t), spaced(token, (text) => make("span", look.filter(Boolean).join(" "), text, {
-      dir: "auto", onclick: () => stepTo(view, t), ...(changed(t) ? { title: "New by the last change" } : {}),
-    }))];
+    const shown = plain(text.trim() || "_");
+    const word = t < 0 ? make("s", "quiet", shown, { dir: "auto", title: "Lost by the last change" })
+      : make("span", look.filter(Boolean).join(" "), shown, {
+        dir: "auto", onclick: () => stepTo(view, t), ...(changed(t) ? { title: "New by the last change" } : {}),
+      });
+    return text.startsWith(" ") ? [" ", word] : [word];
   });
   const same = header.changed?.length + header.lost.length === 0;
-  view.line.replaceChildren(...words.flat(2), ...lost(words.length), make("span", "quiet", same ? " (nothing changed)" : ""));
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", same ? " (nothing changed)" : ""));
 }
 
 export function stepTo(view, row) {
