@@ -369,10 +369,9 @@ class Whole:
     neurons: dict[StackName, Ints]  # [L, n, k], the most active neurons, most active first
     lens: Lens
     lens_tokens: tuple[tuple[str, ...], ...]  # [1 + L][T], the lens's first tokens
-    #: [L, T, P, c], the tokens that the decoder's parts raise most, best first, then the predicted
-    #: one, as indices of `tokens`, and the logits that they add. Parts are the heads of
-    #: self-attention and cross-attention, the network, its `neurons`, and both kinds of attention
-    #: as a whole. P is 0 if reading takes too long.
+    #: [L, T, P, c], the tokens that the decoder's parts raise most, then the predicted one, as
+    #: indices of `tokens`, and the logits that they add. Parts are the heads of self-attention and
+    #: cross-attention, the three blocks, and `neurons`. P is 0 if reading takes too long.
     words: Ints
     logits: Floats
     tokens: tuple[str, ...]

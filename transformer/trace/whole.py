@@ -48,13 +48,12 @@ def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
     words, logits, tokens = _read(model, pieces, trace, stream, torch.cat([
         parts["decoder_self"].transpose(1, 2),
         parts["cross"].transpose(1, 2),
-        torch.from_numpy(stream.decoder.outputs[:, -1:].copy()).transpose(1, 2).to(parts["cross"]),
+        torch.from_numpy(stream.decoder.outputs.copy()).transpose(1, 2).to(parts["cross"]),
         torch.stack([
             neuron_parts(cast("FeedForward", layer.feed_forward), inner, chosen)
             for layer, inner, chosen in zip(
                 model.decoder, stream.decoder.inner, neurons["decoder"], strict=True)
         ]),
-        torch.from_numpy(stream.decoder.outputs[:, :-1].copy()).transpose(1, 2).to(parts["cross"]),
     ], dim=2))  # fmt: skip
     read = lens(model, trace, excluded=excluded(model.config))
     return Whole(

@@ -68,25 +68,25 @@ WHOLE: Computation[Whole] = Computation(
 
 
 _OPEN = "headlight_floor_open"
-#: Session key, drawn last: sentence and model without edits; edits and steering; steps as tokens
-#: read and written; the step followed, from 0; the steps before the last edit or steer, or ().
+#: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
+#: written; the step followed, from 0; and the steps before the last edit or steer, or ().
 _SEEN = "headlight_floor_seen"
 
 
 def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
-    of = (view.sentence, view.entry.ref.edited(""))
-    how = (view.entry.ref.edits, view.prefix, view.target)
+    ref = view.entry.ref
+    now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
     steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
-    last_of, last, old, row, before = st.session_state.get(_SEEN, (of, how, steps, 0, ()))
-    if last_of != of:
+    last, old, row, before = st.session_state.get(_SEEN, (now, steps, 0, ()))
+    if last[:2] != now[:2]:
         before = ()
-    elif last != how:
+    elif last != now:
         was = old[row]
-        ranks = [(now != was, now[0] != was[0], abs(at - row)) for at, now in enumerate(steps)]
+        ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
         before, row = old, ranks.index(min(ranks))
         url_state.put_index(STEP, row)
-    st.session_state[_SEEN] = [of, how, steps, row, before]
+    st.session_state[_SEEN] = [now, steps, row, before]
 
 
 def draw_plan(
@@ -118,8 +118,13 @@ def draw_plan(
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
-    st.session_state[_SEEN][3] = chosen.row
-    plan = plan_component(whole, trace, config, chosen, edited_now(view, trace))
+    st.session_state[_SEEN][2] = chosen.row
+    edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
+    before = tuple(written for _, written in st.session_state[_SEEN][3])
+    never = (config.pad_id, config.bos_id)
+    possible = view.kind == "checkpoint"
+    edited = Edited(editing.heads_taken(view, trace), [*edges], before, possible, never)
+    plan = plan_component(whole, trace, config, chosen, edited)
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
 
@@ -133,18 +138,6 @@ def _change(change: Touched, trace: Trace) -> None:
         editing.toggle(Edit("cut", *place, query=change.query, key=change.key))
     else:
         begin_with((*trace.predicted_ids[: change.query], change.key))
-
-
-def edited_now(view: View, trace: Trace) -> Edited:
-    """Return what edits and the last change did to a view's translation."""
-    edits = parse_edits(view.entry.ref.edits)
-    before = tuple(written for _, written in st.session_state[_SEEN][4])
-    config = view.entry.config
-    never = () if config is None else (config.pad_id, config.bos_id)
-    return Edited(
-        editing.heads_taken(view, trace), [*chain(*(_edges(edit, trace) for edit in edits))],
-        before, view.kind == "checkpoint", never,
-    )  # fmt: skip
 
 
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:

@@ -197,8 +197,7 @@ def plan_component(
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
-        "lost": [[ends[at - earlier], *labels([edited.before[at]], 18)]
-                 for earlier, at in enumerate(lost)],  # before the token at that place
+        "lost": [[ends[at - n], *labels([edited.before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),

@@ -1,9 +1,7 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, make, percent, plain, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { mostSeen, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
-
-const NAMES = { self: "attention", cross: "cross-attention", ffn: "feed-forward" };
+import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 const bold = (text) => make("b", "", plain(text));
 
@@ -33,8 +31,7 @@ export function fillCard(view) {
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
-    ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section))]),
-    ...(plan.low || scene ? [] : [formulaOf(view, text)]),
+    ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
     scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
@@ -46,8 +43,8 @@ function sceneOf(view, { s, layer }) {
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   if (!s) return say(", mean over heads. All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
-  const before = layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : [];
-  return say(" in the translation and ", seen("cross"), " in the source.", before);
+  return say(" in the translation and ", seen("cross"), " in the source.",
+    layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : "");
 }
 
 // What happens to the chosen token there, in a sentence.
@@ -62,16 +59,15 @@ function factsOf(view, { s, layer, block }) {
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
-  const count = data.arrays.get("z").shape[2];
-  const part = { self: count - 2, cross: count - 1, ffn: data.part("network") };
-  const logitOf = (name) => (s && count ? data.at("z", layer, data.row(1, state.row), part[name])?.at(-1) : undefined);
-  const adds = (block ? [block.replace("_norm", "")] : header.stacks[s].blocks).map((name) =>
-    ({ name: NAMES[name], logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
+  const { blocks } = header.stacks[s];
+  const logitOf = (name) => (s ? data.at("z", layer, data.row(1, state.row), data.part("block", blocks.indexOf(name)))?.at(-1) : undefined);
+  const adds = (block ? [block.replace("_norm", "")] : blocks).map((name) =>
+    ({ name: SHORT[name].toLowerCase(), logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
   const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
   const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
   const [[, , , , before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say("At ", token, ` ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);
+  return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);
 }

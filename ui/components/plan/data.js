@@ -97,9 +97,9 @@ export class Data {
     return [...words].slice(0, -1).map((word, n) => [this.header.words[word], logits[n]]);
   }
 
-  // The part of a head, the network or a neuron in `Whole.words`.
+  // The part of a head, a block (the network is the last) or a neuron in `Whole.words`.
   part(name, at = 0) {
     const heads = this.heads("cross");
-    return { decoder_self: at, cross: heads + at, network: 2 * heads, neuron: 2 * heads + 1 + at }[name];
+    return { decoder_self: at, cross: heads + at, block: 2 * heads + at, network: 2 * heads + 2, neuron: 2 * heads + 3 + at }[name];
   }
 }

@@ -6,7 +6,7 @@ import { loopOf } from "./layout.js";
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const [LEAST, NAMED] = [16, 11]; // px of a band that can be hit, and of one with a name
 
-const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
+export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
 // The name of a block, as a title.
 export function titleOf(view, { s, layer, block, kind }) {
@@ -145,22 +145,20 @@ export function placeBands(view) {
   function guessesOf(at, { layer, kind }, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const chosen = rank > 1 ? `chosen ${plain(at.header.predicted[state.row])} ${own}` : "";
-    const both = kind === "heading" && chosen ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []; // it has one line
-    const first = line("size guess", ...both, `best guess ${text}`, `guess ${text}`, text);
+    const chosen = rank > 1 && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
+    const first = line("size guess", ...(chosen && kind === "heading" ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", chosen || BLANK)];
+    return [first, line("size guess", (kind !== "heading" && chosen) || BLANK)];
   }
 }
 
 // The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
 export function mostSeen(view, s, layer, block) {
-  const { stacks } = view.header;
-  const kind = view.kinds[`${stacks[s].name}.${block}`];
+  const kind = view.kinds[`${view.header.stacks[s].name}.${block}`];
   const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
   if (!weights) return null;
   const key = weights.indexOf(Math.max(...weights));
-  return `${plain(stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
+  return `${plain(view.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
 }
 
 export function tokenText(view, s) {

@@ -49,8 +49,7 @@ export function writeLine(view) {
       });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  const same = header.changed?.length + header.lost.length === 0;
-  view.line.replaceChildren(...words.flat(), make("span", "quiet", same ? " (nothing changed)" : ""));
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", header.changed?.length + header.lost.length === 0 ? " (nothing changed)" : ""));
 }
 
 export function stepTo(view, row) {
