@@ -369,9 +369,10 @@ class Whole:
     neurons: dict[StackName, Ints]  # [L, n, k], the most active neurons, most active first
     lens: Lens
     lens_tokens: tuple[tuple[str, ...], ...]  # [1 + L][T], the lens's first tokens
-    #: [L, T, P, c], the tokens that the decoder's parts raise most, then the predicted one, as
-    #: indices of `tokens`, and the logits that they add. Parts are the heads of self-attention and
-    #: cross-attention, the three blocks, and `neurons`. P is 0 if reading takes too long.
+    #: [L, T, P, c], the tokens that the decoder's parts raise most, best first, as indices of
+    #: `tokens`, and the logits that they add. Parts are the heads of self-attention and
+    #: cross-attention, the network, and its `neurons`. P is 0 if reading takes too long.
     words: Ints
     logits: Floats
+    own: Floats  # [L, T, K], logits that blocks add to the predicted token; K is 0 as well as P
     tokens: tuple[str, ...]

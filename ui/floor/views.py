@@ -69,7 +69,7 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written; the step followed, from 0; and the steps before the last edit or steer, or ().
+#: written; the step followed, from 0; and what was written before the last edit.
 _SEEN = "headlight_floor_seen"
 
 
@@ -84,7 +84,7 @@ def choose_again(view: View, trace: Trace) -> None:
     elif last != now:
         was = old[row]
         ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
-        before, row = old, ranks.index(min(ranks))
+        before, row = tuple(written for _, written in old), ranks.index(min(ranks))
         url_state.put_index(STEP, row)
     st.session_state[_SEEN] = [now, steps, row, before]
 
@@ -120,10 +120,10 @@ def draw_plan(
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
     edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
-    before = tuple(written for _, written in st.session_state[_SEEN][3])
-    never = (config.pad_id, config.bos_id)
-    possible = view.kind == "checkpoint"
-    edited = Edited(editing.heads_taken(view, trace), [*edges], before, possible, never)
+    edited = Edited(
+        editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
+        view.kind == "checkpoint", (config.pad_id, config.bos_id),
+    )  # fmt: skip
     plan = plan_component(whole, trace, config, chosen, edited)
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 

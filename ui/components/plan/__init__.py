@@ -236,6 +236,7 @@ def arrays_of(
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
+    yield "p", whole.own[:, at]
     yield "t", whole.words[:, at]
     yield "z", whole.logits[:, at]
 

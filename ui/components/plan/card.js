@@ -27,10 +27,9 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
-  const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
-    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
+    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
     scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
@@ -60,7 +59,7 @@ function factsOf(view, { s, layer, block }) {
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
   const { blocks } = header.stacks[s];
-  const logitOf = (name) => (s ? data.at("z", layer, data.row(1, state.row), data.part("block", blocks.indexOf(name)))?.at(-1) : undefined);
+  const logitOf = (name) => (s ? data.at("p", layer, data.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const adds = (block ? [block.replace("_norm", "")] : blocks).map((name) =>
     ({ name: SHORT[name].toLowerCase(), logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
   const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");

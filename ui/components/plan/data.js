@@ -89,17 +89,17 @@ export class Data {
     return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares.every(less) };
   }
 
-  // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`, whose last is the predicted token.
+  // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.
   words(layer, row, part) {
     const i = this.row(1, row);
     const [words, logits] = [this.at("t", layer, i, part), this.at("z", layer, i, part)];
     if (!words?.length || !this.arrays.get("t").shape[2]) return [];
-    return [...words].slice(0, -1).map((word, n) => [this.header.words[word], logits[n]]);
+    return [...words].map((word, n) => [this.header.words[word], logits[n]]);
   }
 
-  // The part of a head, a block (the network is the last) or a neuron in `Whole.words`.
+  // The part of a head, the network or a neuron in `Whole.words`.
   part(name, at = 0) {
     const heads = this.heads("cross");
-    return { decoder_self: at, cross: heads + at, block: 2 * heads + at, network: 2 * heads + 2, neuron: 2 * heads + 3 + at }[name];
+    return { decoder_self: at, cross: heads + at, network: 2 * heads, neuron: 2 * heads + 1 + at }[name];
   }
 }

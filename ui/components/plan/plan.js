@@ -59,8 +59,7 @@ function component({ root, header, body }, host) {
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
     const back = keepFocus(view);
-    const bar = document.querySelector(".st-key-edits"); // lies over the page
-    const room = () => window.innerHeight - pageTop(view.stage) - (bar?.offsetHeight ?? 0) - 14;
+    const room = () => window.innerHeight - pageTop(view.stage) - (document.querySelector(".st-key-edits")?.offsetHeight ?? 0) - 14;
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;

@@ -42,11 +42,10 @@ export function writeLine(view) {
   const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t]) => {
     const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
     const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
-    const shown = plain(text.trim() || "_");
-    const word = t < 0 ? make("s", "quiet", shown, { dir: "auto", title: "Lost by the last change" })
-      : make("span", look.filter(Boolean).join(" "), shown, {
-        dir: "auto", onclick: () => stepTo(view, t), ...(changed(t) ? { title: "New by the last change" } : {}),
-      });
+    const word = make(t < 0 ? "s" : "span", t < 0 ? "quiet" : look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
+      dir: "auto", onclick: () => stepTo(view, t),
+      ...(changed(t) ? { title: "New by the last change" } : t < 0 ? { title: "Lost by the last change" } : {}),
+    });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
   view.line.replaceChildren(...words.flat(), make("span", "quiet", header.changed?.length + header.lost.length === 0 ? " (nothing changed)" : ""));
