@@ -96,6 +96,11 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
     app.run()
     assert drawn[-1]["trace"].predicted_ids[1] == other
+    reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
+    seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
+    seen[1], seen[2] = [("a", "b"), ("b", "c"), *seen[1]], 4
+    app.run()
+    assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 
 
 def test_a_model_unlike_the_papers(

@@ -81,7 +81,7 @@ def _parts(model: Transformer, record: Record, kind: AttentionKind) -> Tensor:
 def _read(
     model: Transformer, pieces: Tokenizer, trace: Trace, stream: Stream, parts: Tensor
 ) -> tuple[Ints, Floats, Floats, tuple[str, ...]]:
-    """Read parts [L, T, P, d_model] of the decoder with the output matrix; see `Whole.words` and `own`."""
+    """Read parts [L, T, P, d_model] of the decoder, and its blocks, with the output matrix."""
     layers, n, count, d_model = parts.shape
     v, chosen = model.config.target_vocab_size, min(N_WORDS, model.config.target_vocab_size)
     own = np.zeros((layers, n, len(stream.decoder.blocks)), np.float32)
