@@ -188,10 +188,10 @@ def test_words_that_an_edit_changed_are_marked(
     now, path = trace.predicted_tokens, tmp_path / "plan.html"
     opened(page, path, tiny_translator, trace, "softmax", before=now)
     expect(page.locator(".translation")).to_contain_text("(nothing changed)")
-    edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "before": ("other", *now[1:])}
+    edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "before": ("x", *now[1:])}
     opened(page, path, tiny_translator, trace, "decoder.2.cross.1", possible=True, **edits)
     expect(page.locator(".word.changed")).to_have_count(1)
-    expect(page.locator(".translation s")).to_have_text("other")
+    expect(page.locator(".translation s")).to_have_text("x")
     expect(page.get_by_role("switch", name="head 2.1")).to_have_attribute("aria-checked", "false")
     expect(page.locator(".key.cut")).to_have_count(1)
     page.locator(".key button").nth(1).click()
