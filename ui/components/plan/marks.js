@@ -142,13 +142,13 @@ export function placeBands(view) {
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
-  function guessesOf(at, { layer, kind }, line) {
+  function guessesOf(at, { layer, h }, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const chosen = rank > 1 && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const first = line("size guess", ...(chosen && kind === "heading" ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
+    const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
+    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", (kind !== "heading" && chosen) || BLANK)];
+    return [first, line("size guess", (h >= 40.8 * plan.unit && chosen) || BLANK)];
   }
 }
 
