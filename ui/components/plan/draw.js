@@ -22,7 +22,7 @@ function reachOf(view, s, token) {
 function isAhead(view, stack, band) {
   const whole = ["layer", "heading"].includes(band.kind);
   const end = whole ? stack.bands.findLast(({ layer }) => layer === band.layer) : band;
-  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 : 1e-9);
+  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 - 1e-9 : 1e-9);
 }
 
 // The part in focus, or while a film runs the layer that the stream is in.

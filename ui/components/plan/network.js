@@ -49,7 +49,7 @@ export function drawNorm(view, body, width) {
   else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
   const cosine = added.before.reduce((sum, value, c) => sum + value * added.after[c], 0) / (norm(added.before) * norm(added.after) || 1);
   body.append(make("p", "", "The block adds ", make("b", "", percent(added.share)),
-    ` of the two lengths; after it, the stream points ${cosine.toFixed(2)} (cosine) where it did before.`));
+    `. The cosine between the stream before and after it is ${cosine.toFixed(2)}.`));
 }
 
 // A token's row of the embedding matrix, its position, and their sum.

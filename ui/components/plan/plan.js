@@ -60,7 +60,8 @@ function component({ root, header, body }, host) {
     const unit = Math.max(0.9, size / 14);
     view.large = root.classList.toggle("large", enlarged(root) > 1);
     const back = keepFocus(view);
-    const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
+    const bar = document.querySelector(".st-key-edits")?.offsetHeight ?? 0;
+    const room = () => window.innerHeight - pageTop(view.stage) - bar - (view.large ? 4 : 14);
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
