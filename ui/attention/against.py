@@ -22,6 +22,7 @@ from ui.work.desk import get_trace
 
 MOST = 3  # cells that are framed
 SMALL = 0.1  # of a map's largest: smaller differences are not named
+_FOOT = 9.5  # rem for a class below the cells of both maps, with the list
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
@@ -68,16 +69,18 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     gaps = np.abs(shares[0] - shares[1])
     order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= SMALL))]
     cells = tuple(divmod(int(at), gaps.shape[1]) for at in order)
-    nouns = [shown.noun or "attention weight" for shown in (one, other)]
     sentences = []
-    for query, key in cells:
-        parts = (
-            f"{noun} {signed(shown.weights[query, key])} ({share[query, key]:.0%})"
-            for noun, shown, share in zip(nouns, (one, other), shares, strict=True)
-        )
-        edge = plain(reads(one.query_tokens[query], one.key_tokens[key]))
-        sentences.append(f"{edge}: {', '.join(parts)}.")
-    return replace(one, ringed=cells), replace(other, ringed=cells), sentences
+    for at in cells:
+        parts = [
+            (share[at], f"{share[at]:.0%} of the largest {shown.noun or 'weight'} "
+             f"({signed(shown.weights[at])})")
+            for shown, share in zip((one, other), shares, strict=True)
+        ]  # fmt: skip
+        (_, small), (_, large) = sorted(parts)
+        edge = plain(reads(one.query_tokens[at[0]], one.key_tokens[at[1]]))
+        sentences.append(f"**{edge}**: {large}, but {small}.")
+    one, other = (replace(shown, ringed=cells, foot=_FOOT) for shown in (one, other))
+    return one, other, sentences
 
 
 def choose_second() -> None:
@@ -90,17 +93,16 @@ def choose_second() -> None:
 
 
 def draw_beside(other: Map | str) -> None:
-    """Draw the second map and what it shows, or why there is none."""
-    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    """Draw the second map, or why there is none."""
     if isinstance(other, Map):
         show(other.lens(420), key="against")
-        other = f"**{texts['label']}.** {texts['text']}"
-    st.caption(other)
+    else:
+        st.caption(other)
 
 
 def draw_differences(sentences: list[str]) -> None:
-    """Draw the cells on which two measures disagree most."""
-    lead = "Where they disagree most (in brackets: compared with the largest of the map):"
-    if not sentences:
-        lead = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
-    st.markdown("\n".join([f"{lead}\n", *map("- {}".format, sentences)]))
+    """Draw the cells on which two measures disagree most, and what the second one shows."""
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    agree = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
+    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
+    st.caption(f"**{texts['label']}.** {texts['text']}")

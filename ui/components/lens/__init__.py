@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from figures.attention import check_map, describe
-from figures.compare import describe_difference, describe_effect, scale_limit
+from figures.compare import describe_difference, describe_effect, scale_limit, scale_range
 from figures.exhibit import Panel
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels
@@ -40,7 +40,10 @@ class Map:
     causal: bool = False  # keys after the query are masked and look different from a weight of 0
     #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
-    ringed: Sequence[tuple[int, int]] = ()  # marked cells
+    ringed: Sequence[tuple[int, int]] = ()  # framed cells
+    #: queries and keys whose labels are marked
+    changed: tuple[Sequence[int], Sequence[int]] = ((), ())
+    foot: float = 4.2  # rem below the cells of what has to stay in sight for a class
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
     def __post_init__(self) -> None:
@@ -79,7 +82,10 @@ class Map:
             "causal": self.causal,
             "max_height": max_height,
             "ringed": self.ringed,
+            "changed": self.changed,
+            "foot": self.foot,
             "limit": scale_limit(self.weights) if self.signed else 0,
+            "range": scale_range(self.weights) if self.signed else (1, 1),
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,
