@@ -7,6 +7,7 @@ import streamlit as st
 
 from figures.labels import cell_name, plain, reads, signed
 from transformer.trace.records import CELL_MEASURES
+from transformer.types import Floats
 from ui.attention.choice import get_maps, places_of
 from ui.attention.maps import AttentionChoice, shown_map
 from ui.components.lens import Map
@@ -22,7 +23,7 @@ from ui.work.desk import get_trace
 
 MOST = 3  # cells that are framed
 SMALL = 0.1  # of a map's largest: smaller differences are not named
-_FOOT = 9.5  # rem for a class below the cells of both maps, with the list
+_FOOT = 11.0  # rem for a class below the cells of both maps, with the list
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
@@ -61,21 +62,26 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
     return shown_map(get_maps(other, get_trace(other), choice), choice)
 
 
+def largest_cells(gaps: Floats, least: float) -> tuple[tuple[int, int], ...]:
+    """Return the cells to frame, the largest first."""
+    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= least))]
+    return tuple(divmod(int(at), gaps.shape[1]) for at in order)
+
+
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     """Return both maps, framed at cells that are large in one map alone, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
     shares = [np.abs(shown.weights) / (np.abs(shown.weights).max() or 1) for shown in (one, other)]
     gaps = np.abs(shares[0] - shares[1])
-    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= SMALL))]
-    cells = tuple(divmod(int(at), gaps.shape[1]) for at in order)
+    cells = largest_cells(gaps, SMALL)
     sentences = []
     for at in cells:
-        parts = [
-            (share[at], f"{share[at]:.0%} of the largest {shown.noun or 'weight'} "
-             f"({signed(shown.weights[at])})")
-            for shown, share in zip((one, other), shares, strict=True)
-        ]  # fmt: skip
+        parts = []
+        for shown, share in zip((one, other), shares, strict=True):
+            noun, _, unit = (shown.noun or "weight").partition(" in ")
+            value = f"{signed(shown.weights[at])} {unit}".strip()
+            parts.append((share[at], f"{share[at]:.0%} of the largest {noun} ({value})"))
         (_, small), (_, large) = sorted(parts)
         edge = plain(reads(one.query_tokens[at[0]], one.key_tokens[at[1]]))
         sentences.append(f"**{edge}**: {large}, but {small}.")

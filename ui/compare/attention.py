@@ -10,11 +10,11 @@ import streamlit as st
 from figures.attention import head_table
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
-from figures.labels import KIND_NAMES, code, count, plain, plain_token
+from figures.labels import ARROW, KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
-from ui.attention.against import draw_keys
+from ui.attention.against import draw_keys, largest_cells
 from ui.attention.choice import (
     AttentionSettings,
     get_maps,
@@ -67,8 +67,8 @@ PARAMS: tuple[Param[Any], ...] = (
     *CellChoice.params(),
 )  # fmt: skip
 
-#: Maximum height of maps side by side, in pixels.
-_TALL = 430
+#: Maximum height of maps side by side, in pixels, and least difference of a framed cell.
+_TALL, LEAST = 430, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +209,33 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
     """Draw one side's map below its name."""
     choice, maps = both.of(side)
-    drawn = shown_map(maps, choice)
-    st.markdown(f"{side.lead}{plain(drawn.name)}")
+    drawn = _marked(both, shown_map(maps, choice))
+    framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
+    st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
 
 
+def _marked(both: Both, drawn: Map) -> Map:
+    """Return a map with tokens marked that differ, and cells framed that differ most."""
+    if both.fit.units != both.choices[0].units:
+        return drawn
+    one, other = both.maps
+    apart = difference_map(one, other, both.choices).weights
+    rows, columns = (
+        [at for at, tokens in enumerate(zip(*sides, strict=True))
+         if len({token.split(ARROW)[-1] for token in tokens}) > 1]
+        for sides in ((one.queries, other.queries), (one.keys, other.keys))
+    )
+    return replace(drawn, ringed=largest_cells(np.abs(apart), LEAST), changed=(rows, columns))
+
+
 def _matrices(both: Both) -> None:
+    if both.fit.units:
+        both.pair.controls.button(
+            "Difference", key="compare_to_difference", icon=":material/exposure:", type="tertiary",
+            on_click=lambda: url_state.put(BESIDE, "difference"),
+        )  # fmt: skip
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import streamlit as st
@@ -82,6 +83,21 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
     return word if math.isnan(score) else f"{word} ({prefix}{signed(score)})"
 
 
+def consequence(one: Text, other: Text) -> str:
+    """Return a Markdown sentence about words that differ after a shared stretch, or ""."""
+    pairs = [*zip(one.words, other.words, strict=False)]
+    runs = [[*run] for same, run in groupby(pairs, lambda pair: pair[0] == pair[1]) if not same]
+    few = 3 * sum(map(len, runs)) <= len(pairs)
+    if len(runs) < 2 or not few or len(one.words) != len(other.words):
+        return ""
+    texts = ([f"“{plain(shorten(' '.join(words), 32))}”" for words in zip(*run, strict=True)] for run in runs)
+    (a, b), *_, (last_a, last_b) = texts
+    return (
+        f"**After words that are the same, A writes {last_a} and B {last_b}.** They first part at "
+        f"{a} and {b}."
+    )
+
+
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw both texts side by side."""
     left, right = sides
@@ -95,6 +111,8 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         ):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
+        if text := consequence(*texts):
+            st.markdown(text)
 
 
 def _of_edits(setup: Setup) -> bool:

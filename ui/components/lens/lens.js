@@ -188,8 +188,8 @@ function paint(root, map, parts) {
     },
   });
   // A frame in the colours of text and page is seen on pale and dark cells alike.
-  for (const [colour, at] of [[ink, 1], [paper, 3]]) {
-    Object.assign(pen, { strokeStyle: colour, lineWidth: 2 });
+  for (const [strokeStyle, lineWidth, at] of [[ink, 2, 1], [paper, 1, 2.5]]) {
+    Object.assign(pen, { strokeStyle, lineWidth });
     for (const [row, column] of map.ringed) pen.strokeRect(column * side + at, row * side + at, side - 2 * at, side - 2 * at);
   }
 }
