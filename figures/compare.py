@@ -27,15 +27,6 @@ def scale_limit(difference: Floats) -> float:
     return next((limit for limit in LIMITS if most <= limit), LIMITS[-1])
 
 
-def scale_range(values: Floats) -> tuple[float, float]:
-    """Return the lengths of the scale below and above 0, each as short as the values allow."""
-    low, high = (
-        scale_limit(side) if (side >= 0.005).any() else 0.0
-        for side in (np.maximum(-values, 0), np.maximum(values, 0))
-    )
-    return (low, high) if low or high else (scale_limit(values),) * 2
-
-
 def describe_difference(
     difference: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> str:

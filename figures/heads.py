@@ -56,8 +56,10 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         )
         axis: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
         base = points(rows).encode(
-            x=alt.X("number:O", title=None, axis=alt.Axis(orient="top", **axis)),
-            y=alt.Y("layer:O", title=None, axis=alt.Axis(**axis), sort="ascending"),
+            x=alt.X(
+                "number:O", title=None if tables else "head", axis=alt.Axis(orient="top", **axis)
+            ),
+            y=alt.Y("layer:O", title="layer", axis=alt.Axis(**axis), sort="ascending"),
         )
         inks = [chrome.accent, chrome.rule]
         squares = base.mark_rect(cursor="pointer").encode(
@@ -74,7 +76,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             alt.layer(
                 squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")
             ).properties(
-                title=alt.TitleParams(f"{KIND_NAMES[kind]}: layers and heads", anchor="start"),
+                title=alt.TitleParams(KIND_NAMES[kind], anchor="start"),
                 width=width * (head + 1), height=_HEIGHT * (layer + 1),
             )
         )  # fmt: skip

@@ -98,14 +98,6 @@ def choose_second() -> None:
     )  # fmt: skip
 
 
-def draw_beside(other: Map | str) -> None:
-    """Draw the second map, or why there is none."""
-    if isinstance(other, Map):
-        show(other.lens(420), key="against")
-    else:
-        st.caption(other)
-
-
 def draw_differences(sentences: list[str]) -> None:
     """Draw the cells on which two measures disagree most, and what the second one shows."""
     texts = CELL_TEXTS[url_state.get(CellChoice.against)]

@@ -246,19 +246,18 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
     one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
-    place = st.container(
-        key="after_place", horizontal=True, vertical_alignment="center", gap="small"
-    )
-    with place:
+    with st.container(horizontal=True, vertical_alignment="center", key="after_place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-    with _say_name(view, one, choice):
-        against.choose_second()
+    _say_name(view, one, choice)
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
     with right.container():
-        against.draw_beside(other)
+        if isinstance(other, Map):
+            show(other.lens(420), key="against")
+        else:
+            st.caption(other)
     against.draw_differences(sentences)
     against.say_measure(view, choice, check=True)
 
@@ -371,8 +370,7 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     )  # fmt: skip
 
 
-def _say_name(view: View, shown: Map, choice: AttentionChoice) -> DeltaGenerator:
-    """Draw a map's name and what its cells show; return their row."""
+def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
@@ -380,15 +378,15 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> DeltaGenerator
         if shown.noun:
             hides = "their columns"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    with row:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
         cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-    return row
+        if url_state.get(AttentionSettings.display) == "against":
+            against.choose_second()
 
 
 def offer(

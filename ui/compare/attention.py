@@ -28,6 +28,7 @@ from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
+    BOTH,
     Fit,
     changed_places,
     difference_map,
@@ -207,35 +208,28 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 
 
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
-    """Draw one side's map below its name."""
+    """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
-    drawn = _marked(both, shown_map(maps, choice))
+    drawn = shown_map(maps, choice)
+    if both.fit.units == choice.units:
+        apart = difference_map(*both.maps, both.choices)
+        changed = [
+            [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
+            for labels in (apart.query_tokens, apart.key_tokens)
+        ]
+        cells = largest_cells(np.abs(apart.weights), LEAST)
+        drawn = replace(drawn, ringed=cells, changed=changed)
     framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
 
 
-def _marked(both: Both, drawn: Map) -> Map:
-    """Return a map with tokens marked that differ, and cells framed that differ most."""
-    if both.fit.units != both.choices[0].units:
-        return drawn
-    one, other = both.maps
-    apart = difference_map(one, other, both.choices).weights
-    rows, columns = (
-        [at for at, tokens in enumerate(zip(*sides, strict=True))
-         if len({token.split(ARROW)[-1] for token in tokens}) > 1]
-        for sides in ((one.queries, other.queries), (one.keys, other.keys))
-    )
-    return replace(drawn, ringed=largest_cells(np.abs(apart), LEAST), changed=(rows, columns))
-
-
 def _matrices(both: Both) -> None:
-    if both.fit.units:
-        both.pair.controls.button(
-            "Difference", key="compare_to_difference", icon=":material/exposure:", type="tertiary",
-            on_click=lambda: url_state.put(BESIDE, "difference"),
-        )  # fmt: skip
+    both.pair.controls.button(
+        "Difference", key="to_difference", icon=":material/exposure:", type="tertiary",
+        on_click=url_state.put, args=(BESIDE, "difference"),
+    )  # fmt: skip
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 

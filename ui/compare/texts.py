@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import streamlit as st
@@ -84,18 +83,13 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
 
 
 def consequence(one: Text, other: Text) -> str:
-    """Return a Markdown sentence about words that differ after a shared stretch, or ""."""
-    pairs = [*zip(one.words, other.words, strict=False)]
-    runs = [[*run] for same, run in groupby(pairs, lambda pair: pair[0] == pair[1]) if not same]
-    few = 3 * sum(map(len, runs)) <= len(pairs)
-    if len(runs) < 2 or not few or len(one.words) != len(other.words):
+    """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
+    differ = not_shared(one.words, other.words)[0]
+    after = differ[-1] - 1 if differ else -1
+    if len(one.words) != len(other.words) or after in (*differ, -1):
         return ""
-    texts = ([f"“{plain(shorten(' '.join(words), 32))}”" for words in zip(*run, strict=True)] for run in runs)
-    (a, b), *_, (last_a, last_b) = texts
-    return (
-        f"**After words that are the same, A writes {last_a} and B {last_b}.** They first part at "
-        f"{a} and {b}."
-    )
+    a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
+    return f"**After words that are the same, A writes {a} and B {b}.**"
 
 
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:

@@ -80,7 +80,9 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without it, a token is less (blue) or more (orange) probable.",
+        "single removal", "Without a head, a token's probability changes by so much: the deeper "
+        "the blue, the more it loses; orange, it gains. This is a mean over many sentences; *Heads "
+        "off* adds up the tokens of yours, in nats, and one word that a head decides counts most.",
         loss=True,
     ),
     "bleu": Measure(

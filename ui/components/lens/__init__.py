@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from figures.attention import check_map, describe
-from figures.compare import describe_difference, describe_effect, scale_limit, scale_range
+from figures.compare import describe_difference, describe_effect, scale_limit
 from figures.exhibit import Panel
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels
@@ -41,8 +43,7 @@ class Map:
     #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
     ringed: Sequence[tuple[int, int]] = ()  # framed cells
-    #: queries and keys whose labels are marked
-    changed: tuple[Sequence[int], Sequence[int]] = ((), ())
+    changed: Sequence[Sequence[int]] = ((), ())  # queries and keys with marked labels
     foot: float = 4.2  # rem below the cells of what has to stay in sight for a class
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
@@ -84,8 +85,8 @@ class Map:
             "ringed": self.ringed,
             "changed": self.changed,
             "foot": self.foot,
-            "limit": scale_limit(self.weights) if self.signed else 0,
-            "range": scale_range(self.weights) if self.signed else (1, 1),
+            "limit": (limit := scale_limit(self.weights) if self.signed else 0),
+            "range": [limit if np.max(by * self.weights) > limit / 20 else 0 for by in (-1, 1)],
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,
