@@ -49,16 +49,15 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         if not rows:
             continue
         rows.sort(key=lambda row: bool(row["chosen"]))  # its frame lies on the others
-        _, layer, head = max(place for place in cells if place[0] == kind)
-        width = _ROOMS[alone] // (head + 1)
+        _, layer, last = max(place for place in cells if place[0] == kind)
+        width = _ROOMS[alone] // (last + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
+        head = "head" if kind == next(iter(cells))[0] else None
         axis: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
         base = points(rows).encode(
-            x=alt.X(
-                "number:O", title=None if tables else "head", axis=alt.Axis(orient="top", **axis)
-            ),
+            x=alt.X("number:O", title=head, axis=alt.Axis(orient="top", **axis)),
             y=alt.Y("layer:O", title="layer", axis=alt.Axis(**axis), sort="ascending"),
         )
         inks = [chrome.accent, chrome.rule]
@@ -77,7 +76,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
                 squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")
             ).properties(
                 title=alt.TitleParams(KIND_NAMES[kind], anchor="start"),
-                width=width * (head + 1), height=_HEIGHT * (layer + 1),
+                width=width * (last + 1), height=_HEIGHT * (layer + 1),
             )
         )  # fmt: skip
     joined: Any = alt.vconcat(*tables, spacing=10)

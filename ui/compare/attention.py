@@ -217,8 +217,7 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
             [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
             for labels in (apart.query_tokens, apart.key_tokens)
         ]
-        cells = largest_cells(np.abs(apart.weights), LEAST)
-        drawn = replace(drawn, ringed=cells, changed=changed)
+        drawn = replace(drawn, ringed=largest_cells(np.abs(apart.weights), LEAST), changed=changed)
     framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)

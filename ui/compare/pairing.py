@@ -23,8 +23,6 @@ _SIDES = {
     "decoder_self": ("target", "target"),
     "cross": ("target", "source"),
 }
-
-
 #: Between different labels at the same position; tokens and words have no spaces.
 BOTH = " | "
 

@@ -85,8 +85,8 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
 def consequence(one: Text, other: Text) -> str:
     """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
     differ = not_shared(one.words, other.words)[0]
-    after = differ[-1] - 1 if differ else -1
-    if len(one.words) != len(other.words) or after in (*differ, -1):
+    even = len(one.words) == len(other.words)
+    if not (even and differ) or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
     return f"**After words that are the same, A writes {a} and B {b}.**"
@@ -105,8 +105,8 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         ):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
-        if text := consequence(*texts):
-            st.markdown(text)
+        if sentence := consequence(*texts):
+            st.markdown(sentence)
 
 
 def _of_edits(setup: Setup) -> bool:

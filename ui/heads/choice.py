@@ -80,9 +80,8 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without a head, a token's probability changes by so much: the deeper "
-        "the blue, the more it loses; orange, it gains. This is a mean over many sentences; *Heads "
-        "off* adds up the tokens of yours, in nats, and one word that a head decides counts most.",
+        "single removal", "Without a head, a token loses (blue) or gains (orange) so much of its "
+        "probability, on average over many sentences. *Heads off* adds up your sentence, in nats.",
         loss=True,
     ),
     "bleu": Measure(

@@ -43,9 +43,7 @@ _MOST, _AROUND = 3, 2
 #: Words from which roles show in a visitor's own sentences: with English → German, everyday, 24 of
 #: 96 heads at 116 words, 5 at 86, and none at 59.
 ENOUGH = 120
-_PAIRS = "pairs, each a word and the one that the role names for it,"
-#: Share of the most important head's number below which a head's is pale.
-SMALL = 0.05
+_PAIRS = "pairs of a word and the one that the role names"
 #: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
@@ -146,7 +144,7 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
             if measure == "removal":  # what a loss in nats means
                 amount = f"{signed(100 * math.expm1(-value), 1)}%"
             light = float(-value if texts.loss else value) / most
-            small = abs(light) < SMALL
+            small = abs(light) < 0.05  # of the most important head's number: pale
             light *= float(amount.strip("%−")) != 0  # what reads 0 has no colour
             cells[Head(kind, layer, head)] = Cell(light, amount, "", about, small, texts.loss)
     return cells
@@ -214,10 +212,13 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
+    again = ""
+    if finding.again_score >= 0:
+        again = f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
     words.markdown(
         f"The head follows this role in **{percent(finding.score)}** of {finding.pairs:,} "
         f"{'tokens' if role.needs == 'text' else _PAIRS} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}){again_in_words(study, finding)}. The score is "
+        f"{percent(finding.high)}){again}. The score is "
         f"{'' if finding.named else 'not '}clearly above every simple rule"
         f"{' on both texts' if finding.again_score >= 0 else ''}"
         f"{', so this is its role' if finding.named else ', so this is not its role'}."
@@ -245,13 +246,6 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
             _offer(lines, view, opened, head, example, f"{title} {at}", mark)
-
-
-def again_in_words(study: Study, finding: Finding) -> str:
-    """Return the score on the second text, or "" if there is none."""
-    if math.isnan(finding.again_score):
-        return ""
-    return f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
 
 
 def _offer(

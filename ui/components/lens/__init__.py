@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from figures.attention import check_map, describe
 from figures.compare import describe_difference, describe_effect, scale_limit
 from figures.exhibit import Panel
@@ -86,7 +84,7 @@ class Map:
             "changed": self.changed,
             "foot": self.foot,
             "limit": (limit := scale_limit(self.weights) if self.signed else 0),
-            "range": [limit if np.max(by * self.weights) > limit / 20 else 0 for by in (-1, 1)],
+            "range": [limit if (by * self.weights).max() > limit / 20 else 0 for by in (-1, 1)],
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,

@@ -164,7 +164,7 @@ function paint(root, map, parts) {
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
-  drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.range);
+  drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.limit ? map.range : undefined);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
   pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;

@@ -13,10 +13,9 @@ export function scaleOf({ ends, limit, range: [low, high] = [limit, limit] }) {
   return buildScale("0", "1", make("span", "unit reading"));
 }
 
-// Draws a scale; `reading` explains its colours (figures/palette.py), `noun` names a number, and of differences
-// up to `limit` it has those in `span`, [below 0, above 0].
-export function drawScale(scale, words, reading, noun, limit = 1, span = [limit, limit]) {
-  const at = (level) => signedLevel(((span[0] + span[1]) * level) / 255 - span[0], limit);
+// Draws a scale, of differences from -low to high; `reading` explains it (figures/palette.py), `noun` names a number.
+export function drawScale(scale, words, reading, noun, limit = 1, [low, high] = [limit, limit]) {
+  const at = (level) => signedLevel(((low + high) * level) / 255 - low, limit);
   canvasOfImage(imageOf(1, 256, (level) => words[at(level)]), scale.querySelector("canvas"));
   const note = scale.querySelector(".reading");
   if (note) note.textContent = `${noun || "attention weight"}, ${reading}`;
