@@ -85,8 +85,7 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
 def consequence(one: Text, other: Text) -> str:
     """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
     differ = not_shared(one.words, other.words)[0]
-    even = len(one.words) == len(other.words)
-    if not (even and differ) or differ[-1] - 1 in (*differ, -1):
+    if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
     return f"**After words that are the same, A writes {a} and B {b}.**"
