@@ -81,7 +81,7 @@ MEASURES = {
     ),
     "removal": Measure(
         "single removal", "Without a head, a token loses (blue) or gains (orange) so much of its "
-        "probability, on average over many sentences. *Heads off* sums the tokens of yours, in nats.",
+        "probability, on average over many sentences. *Heads off* sums your tokens, in nats.",
         loss=True,
     ),
     "bleu": Measure(
