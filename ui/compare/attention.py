@@ -114,7 +114,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         if displays:
             labels = {name: label for name, (label, _) in DISPLAYS.items()}
             st.selectbox(
-                "Show", list(labels), format_func=labels.__getitem__, width=160,
+                "Show", list(labels), format_func=labels.__getitem__, width=145,
                 label_visibility="collapsed", **bound(BESIDE),
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
@@ -226,7 +226,7 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
 
 def _matrices(both: Both) -> None:
     both.pair.controls.button(
-        "Difference", key="to_difference", icon=":material/exposure:", type="tertiary",
+        "Difference", key="to_difference", type="tertiary",
         on_click=url_state.put, args=(BESIDE, "difference"),
     )  # fmt: skip
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
