@@ -115,8 +115,9 @@ def bars(
         for name, value in values.items()
     ]
     room = alt.Scale(zero=True, domainMax=1.08 * max(values.values(), default=1))
+    axis = alt.Axis(labelLimit=240, labelPadding=6, ticks=False)
     base = points(rows).encode(
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=240, ticks=False)),
+        y=alt.Y("name:N", sort=None, title=None, axis=axis),
         x=alt.X("value:Q", title=title, **{"axis": alt.Axis(tickCount=6), "scale": room, **x}),
         tooltip=tips("name:N", ("value:Q", ".4~g")),
     )  # fmt: skip

@@ -49,15 +49,16 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
         if not rows:
             continue
         rows.sort(key=lambda row: bool(row["chosen"]))  # its frame lies on the others
-        _, layer, head = max(place for place in cells if place[0] == kind)
-        width = _ROOMS[alone] // (head + 1)
+        _, layer, last = max(place for place in cells if place[0] == kind)
+        width = _ROOMS[alone] // (last + 1)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
+        head = "head" if kind == next(iter(cells))[0] else None
         axis: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
         base = points(rows).encode(
-            x=alt.X("number:O", title=None, axis=alt.Axis(orient="top", **axis)),
-            y=alt.Y("layer:O", title=None, axis=alt.Axis(**axis), sort="ascending"),
+            x=alt.X("number:O", title=head, axis=alt.Axis(orient="top", **axis)),
+            y=alt.Y("layer:O", title="layer", axis=alt.Axis(**axis), sort="ascending"),
         )
         inks = [chrome.accent, chrome.rule]
         squares = base.mark_rect(cursor="pointer").encode(
@@ -74,8 +75,8 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
             alt.layer(
                 squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")
             ).properties(
-                title=alt.TitleParams(f"{KIND_NAMES[kind]}: layers and heads", anchor="start"),
-                width=width * (head + 1), height=_HEIGHT * (layer + 1),
+                title=alt.TitleParams(KIND_NAMES[kind], anchor="start"),
+                width=width * (last + 1), height=_HEIGHT * (layer + 1),
             )
         )  # fmt: skip
     joined: Any = alt.vconcat(*tables, spacing=10)

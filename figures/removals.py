@@ -8,7 +8,7 @@ import numpy as np
 
 from figures.charts import Drawn, coloured, points, quiet, tips
 from figures.labels import KIND_NAMES, signed
-from figures.palette import CHROME, Theme, as_altair, ink_on, mixed, shade, signed_table, signs
+from figures.palette import CHROME, Theme, as_altair, ink_on, shade, signed_table, signs
 from transformer.types import AttentionKind, Floats
 
 
@@ -40,7 +40,7 @@ def head_needs(
     chrome = CHROME[theme]
     limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
     change = alt.Scale(type="sqrt", domain=[-limit, limit], range=as_altair(signed_table(theme)))
-    greys = [chrome.rule, mixed(chrome.muted, chrome.surface, 0.7)]
+    greys = [chrome.surface, chrome.ink]
     weight = alt.Scale(domain=[0, 1], range=greys, interpolate="rgb")
     tables: list[Drawn] = []
     last = list(heads)[-1]
@@ -88,7 +88,7 @@ def head_needs(
 def _shade(field: str, title: str, scale: alt.Scale, length: float, legend: bool) -> alt.Color:
     gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=length, gradientThickness=10,
-        values=[share * end for end in scale.domain for share in (1, 0.5, 0)], format=".2~r",
+        values=[share * end for end in scale.domain for share in (1, 0.25, 0)], format=".2~r",
         title=title, titleFontWeight="normal", titleLimit=240,
     ) if legend else None  # fmt: skip
     return alt.Color(f"{field}:Q", scale=scale, legend=gradient)

@@ -42,7 +42,7 @@ def story(setup: Setup) -> None:
     names = {name: section.title for name, section in sections().items()}
     row.selectbox(
         "View", list(names), format_func=names.__getitem__, label_visibility="collapsed",
-        width=190, **bound(TOPIC),
+        width=160, **bound(TOPIC),
     )  # fmt: skip
     section = sections()[url_state.get(TOPIC)]
     controls = row.container(horizontal=True, vertical_alignment="center", width="content")

@@ -23,12 +23,12 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     head = head_of(opened, role, measure)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
+    st.markdown(views.about_table(opened, role, measure))
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")
         views.offer(view, opened, tested)
-    st.markdown(views.about_table(opened, role, measure))
     table, beside = st.columns([1, 1], gap="large") if measure else [st.container() for _ in "ab"]
     with table:
         about = views.draw_table(opened, role, measure, head)

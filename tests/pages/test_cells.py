@@ -174,7 +174,7 @@ def test_a_second_measure_stands_beside_the_first(
     norms = edges(tiny_translator.model, tiny_translator.trace(CAT), "norm").heads["cross"][0, 0]
     shares = np.frombuffer(second[1], "<f4").reshape(norms.shape)
     np.testing.assert_allclose(shares, row_shares(norms), atol=1e-6)
-    for part in ("rows add up to 1.", "How well each measure predicts"):
+    for part in ("Every row adds up to 1.", "How well each measure predicts"):
         assert part in captions(app)
     app.selectbox(key="against_widget").set_value("contribution").run()
     assert app.query_params["against"] == "contribution" and not app.exception

@@ -273,7 +273,8 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
 
 #: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
-    "asks", "follows", "group", "label", "max_height", "never", "session", "single", "steerable",
+    "asks", "changed", "follows", "group", "label", "max_height", "never", "ringed", "session",
+    "single", "steerable",
 }  # fmt: skip
 
 

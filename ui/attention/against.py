@@ -7,6 +7,7 @@ import streamlit as st
 
 from figures.labels import cell_name, plain, reads, signed
 from transformer.trace.records import CELL_MEASURES
+from transformer.types import Floats
 from ui.attention.choice import get_maps, places_of
 from ui.attention.maps import AttentionChoice, shown_map
 from ui.components.lens import Map
@@ -22,6 +23,7 @@ from ui.work.desk import get_trace
 
 MOST = 3  # cells that are framed
 SMALL = 0.1  # of a map's largest: smaller differences are not named
+_FOOT = 11.0  # rem for a class below the cells of both maps, with the list
 
 
 def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> None:
@@ -60,24 +62,31 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
     return shown_map(get_maps(other, get_trace(other), choice), choice)
 
 
+def largest_cells(gaps: Floats, least: float) -> tuple[tuple[int, int], ...]:
+    """Return the cells to frame, the largest first."""
+    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= least))]
+    return tuple(divmod(int(at), gaps.shape[1]) for at in order)
+
+
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
     """Return both maps, framed at cells that are large in one map alone, and sentences."""
     if not isinstance(other, Map):
         return one, other, []
     shares = [np.abs(shown.weights) / (np.abs(shown.weights).max() or 1) for shown in (one, other)]
     gaps = np.abs(shares[0] - shares[1])
-    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= SMALL))]
-    cells = tuple(divmod(int(at), gaps.shape[1]) for at in order)
-    nouns = [shown.noun or "attention weight" for shown in (one, other)]
+    cells = largest_cells(gaps, SMALL)
     sentences = []
-    for query, key in cells:
-        parts = (
-            f"{noun} {signed(shown.weights[query, key])} ({share[query, key]:.0%})"
-            for noun, shown, share in zip(nouns, (one, other), shares, strict=True)
-        )
-        edge = plain(reads(one.query_tokens[query], one.key_tokens[key]))
-        sentences.append(f"{edge}: {', '.join(parts)}.")
-    return replace(one, ringed=cells), replace(other, ringed=cells), sentences
+    for at in cells:
+        parts = []
+        for shown, share in zip((one, other), shares, strict=True):
+            noun, _, unit = (shown.noun or "weight").partition(" in ")
+            value = f"{signed(shown.weights[at])} {unit}".strip()
+            parts.append((share[at], f"{share[at]:.0%} of the largest {noun} ({value})"))
+        (_, small), (_, large) = sorted(parts)
+        edge = plain(reads(one.query_tokens[at[0]], one.key_tokens[at[1]]))
+        sentences.append(f"**{edge}**: {large}, but {small}.")
+    one, other = (replace(shown, ringed=cells, foot=_FOOT) for shown in (one, other))
+    return one, other, sentences
 
 
 def choose_second() -> None:
@@ -89,18 +98,9 @@ def choose_second() -> None:
     )  # fmt: skip
 
 
-def draw_beside(other: Map | str) -> None:
-    """Draw the second map and what it shows, or why there is none."""
-    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
-    if isinstance(other, Map):
-        show(other.lens(420), key="against")
-        other = f"**{texts['label']}.** {texts['text']}"
-    st.caption(other)
-
-
 def draw_differences(sentences: list[str]) -> None:
-    """Draw the cells on which two measures disagree most."""
-    lead = "Where they disagree most (in brackets: compared with the largest of the map):"
-    if not sentences:
-        lead = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
-    st.markdown("\n".join([f"{lead}\n", *map("- {}".format, sentences)]))
+    """Draw the cells on which two measures disagree most, and what the second one shows."""
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    agree = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
+    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
+    st.caption(f"**{texts['label']}.** {texts['text']}")

@@ -246,16 +246,18 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
     one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", key="after_place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-        against.choose_second()
     _say_name(view, one, choice)
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
     with right.container():
-        against.draw_beside(other)
+        if isinstance(other, Map):
+            show(other.lens(420), key="against")
+        else:
+            st.caption(other)
     against.draw_differences(sentences)
     against.say_measure(view, choice, check=True)
 
@@ -383,6 +385,8 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
+        if url_state.get(AttentionSettings.display) == "against":
+            against.choose_second()
 
 
 def offer(

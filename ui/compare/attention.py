@@ -10,11 +10,11 @@ import streamlit as st
 from figures.attention import head_table
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
-from figures.labels import KIND_NAMES, code, count, plain, plain_token
+from figures.labels import ARROW, KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
-from ui.attention.against import draw_keys
+from ui.attention.against import draw_keys, largest_cells
 from ui.attention.choice import (
     AttentionSettings,
     get_maps,
@@ -28,6 +28,7 @@ from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
+    BOTH,
     Fit,
     changed_places,
     difference_map,
@@ -67,8 +68,8 @@ PARAMS: tuple[Param[Any], ...] = (
     *CellChoice.params(),
 )  # fmt: skip
 
-#: Maximum height of maps side by side, in pixels.
-_TALL = 430
+#: Maximum height of maps side by side, in pixels, and least difference of a framed cell.
+_TALL, LEAST = 430, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         if displays:
             labels = {name: label for name, (label, _) in DISPLAYS.items()}
             st.selectbox(
-                "Show", list(labels), format_func=labels.__getitem__, width=160,
+                "Show", list(labels), format_func=labels.__getitem__, width=145,
                 label_visibility="collapsed", **bound(BESIDE),
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
@@ -207,15 +208,27 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 
 
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
-    """Draw one side's map below its name."""
+    """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
     drawn = shown_map(maps, choice)
-    st.markdown(f"{side.lead}{plain(drawn.name)}")
+    if both.fit.units == choice.units:
+        apart = difference_map(*both.maps, both.choices)
+        changed = [
+            [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
+            for labels in (apart.query_tokens, apart.key_tokens)
+        ]
+        drawn = replace(drawn, ringed=largest_cells(np.abs(apart.weights), LEAST), changed=changed)
+    framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
+    st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
 
 
 def _matrices(both: Both) -> None:
+    both.pair.controls.button(
+        "Difference", key="to_difference", type="tertiary",
+        on_click=url_state.put, args=(BESIDE, "difference"),
+    )  # fmt: skip
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 

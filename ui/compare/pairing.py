@@ -23,6 +23,8 @@ _SIDES = {
     "decoder_self": ("target", "target"),
     "cross": ("target", "source"),
 }
+#: Between different labels at the same position; tokens and words have no spaces.
+BOTH = " | "
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """Join paired labels; decoder rows join their input and predicted tokens separately."""
     return tuple(
         ARROW.join(
-            mine if mine == theirs else f"{show_token(mine)} | {show_token(theirs)}"
+            mine if mine == theirs else f"{show_token(mine)}{BOTH}{show_token(theirs)}"
             for mine, theirs in zip(here.split(ARROW), there.split(ARROW), strict=False)
         )
         for here, there in zip(one, other, strict=True)

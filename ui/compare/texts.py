@@ -82,6 +82,15 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
     return word if math.isnan(score) else f"{word} ({prefix}{signed(score)})"
 
 
+def consequence(one: Text, other: Text) -> str:
+    """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
+    differ = not_shared(one.words, other.words)[0]
+    if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
+        return ""
+    a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
+    return f"**After words that are the same, A writes {a} and B {b}.**"
+
+
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw both texts side by side."""
     left, right = sides
@@ -95,6 +104,8 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         ):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
+        if sentence := consequence(*texts):
+            st.markdown(sentence)
 
 
 def _of_edits(setup: Setup) -> bool:

@@ -123,8 +123,8 @@ def _rows(view: View, places: Sequence[Place]) -> str:
     shown = trace.cells.at(*places[0]) if trace.cells else combine(weights, "mean", *at)
     sums = shown.sum(-1)[shown.any(-1)]
     low, high = f"{sums.min():.2f}", f"{sums.max():.2f}"
-    text = "Check: " + (f"{len(sums)} of {len(shown)} " if len(sums) < len(shown) else "")
-    text += f"rows add up to {f'{low} to {high}' if low < high else high.removesuffix('.00')}"
+    text = f"{len(sums)} of {len(shown)} rows add" if len(sums) < len(shown) else "Every row adds"
+    text += f" up to {f'{low} to {high}' if low < high else high.removesuffix('.00')}"
     stream = kind == "cross" and cell_measure() == "contribution" and low < "1.00"
     text += "; the stream has the rest." if stream else "."
     if trace.cells and trace.cells.gap:
@@ -165,7 +165,7 @@ def _of_sentences(view: View, kind: str, layer: int | None, head: int | None) ->
         return ""
     cut = "all layers" if layer is None else f"layer {where}"
     count = f"{rows[0]['sentences']:.0f}"
-    return f" Over {count} typed sentences, with the edge cut in all heads of {cut}: {words}."
+    return f" Over {count} test sentences, with the edge cut in all heads of {cut}: {words}."
 
 
 def agreements(place: Place) -> Computation[dict[CellMeasure, float]]:

@@ -67,10 +67,12 @@ def draw_sinks(view: View, trace: Trace, place: Place) -> None:
     fills = (CHROME[theme].accent, CHROME[theme].muted, *categorical(6, theme)[3:])
     colours = dict(zip(KEY_CLASSES, fills, strict=False))
     bars = [_bar(name, masses, colours) for name, masses in sinks.masses.items()]
+    norm = ", and by the length of what it adds (norm)" * ("norm" in sinks.masses)
+    title = f'<div style="font-size: 0.75rem">This map by kind of key, by weight{norm}</div>'
     named = [f'<span style="color: {colours[kind]}">■</span> {escape(kind)} &#8195;'
              for kind in sinks.masses["weight"]]  # fmt: skip
     legend = f'<div style="padding-left: 3.5rem; font-size: 0.75rem">{"".join(named)}</div>'
-    st.html("".join(bars) + legend)
+    st.html("".join([title, *bars, legend]))
     if [*sinks.masses["weight"]] == ["word"] or sinks.weight < MUCH:
         return
     token = code(plain_token(trace.axis_tokens(place[0])[1][sinks.key]))

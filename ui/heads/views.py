@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -39,11 +38,12 @@ from ui.work.models import load
 from ui.work.results import LONG
 from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
 
-#: Maximum number of other roles listed for a head, and of words quoted around a pair.
+#: Maximum number of looks and of other roles listed for a head, and of words quoted around a pair.
 _MOST, _AROUND = 3, 2
 #: Words from which roles show in a visitor's own sentences: with English → German, everyday, 24 of
 #: 96 heads at 116 words, 5 at 86, and none at 59.
 ENOUGH = 120
+_PAIRS = "pairs of a word and the one that the role names"
 #: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
@@ -84,10 +84,10 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> s
     read = f"{count(study.n_sentences, 'sentence')} of your own" if own else plain(study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
-        about = about_importance(study)
+        about = study.notes.get("importance", {})
         if not own:
             read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
-        key = "The importance of every head, on a square-root scale of colour."
+        key = "Colours are on a square-root scale: a pale number matters little."
     elif role and (findings := study.in_role(role)):
         most = max(abs(finding.margin) for finding in findings) or 1.0
         cells = {finding.head: _in_role(finding, most) for finding in findings}
@@ -144,7 +144,9 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
             if measure == "removal":  # what a loss in nats means
                 amount = f"{signed(100 * math.expm1(-value), 1)}%"
             light = float(-value if texts.loss else value) / most
-            cells[Head(kind, layer, head)] = Cell(light, amount, "", about, change=texts.loss)
+            small = abs(light) < 0.05  # of the most important head's number: pale
+            light *= float(amount.strip("%−")) != 0  # what reads 0 has no colour
+            cells[Head(kind, layer, head)] = Cell(light, amount, "", about, small, texts.loss)
     return cells
 
 
@@ -196,9 +198,11 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
     if maps[head.layer :, head.head :].size:
         weights = maps[head.layer, head.head]
-        query, key = divmod(int(weights.argmax()), weights.shape[1])
-        pair = query_labels(trace, head.kind)[query], trace.axis_tokens(head.kind)[1][key]
-        st.markdown(f"In your sentence, {plain(reads(*pair))}: **{weights.max():.0%}**.")
+        queries, keys = query_labels(trace, head.kind), trace.axis_tokens(head.kind)[1]
+        st.markdown("In your sentence, its largest weights:\n" + "\n".join(
+            f"- {plain(reads(queries[at], keys[row.argmax()]))}: **{row.max():.0%}**"
+            for at, row in sorted(enumerate(weights), key=lambda row: -row[1].max())[:_MOST]
+        ))  # fmt: skip
     finding = study.finding(role, head)
     if finding is None:
         st.markdown("This study has too few words to measure this role.")
@@ -208,10 +212,13 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
+    again = ""
+    if finding.again_score >= 0:
+        again = f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
     words.markdown(
         f"The head follows this role in **{percent(finding.score)}** of {finding.pairs:,} "
-        f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}){again_in_words(study, finding)}. The score is "
+        f"{'tokens' if role.needs == 'text' else _PAIRS} (95% interval {percent(finding.low)} to "
+        f"{percent(finding.high)}){again}. The score is "
         f"{'' if finding.named else 'not '}clearly above every simple rule"
         f"{' on both texts' if finding.again_score >= 0 else ''}"
         f"{', so this is its role' if finding.named else ', so this is not its role'}."
@@ -222,7 +229,6 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     samples = examples(study, opened.pairs, role, head)
     if not any(samples[1:]):
-        st.caption("No example sentence of this role is stored.")
         return
     misses = any(example.target not in (example.key, -1) for example in samples.failed)
     right = " The right word is in *italics*." if misses else ""
@@ -240,13 +246,6 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
             _offer(lines, view, opened, head, example, f"{title} {at}", mark)
-
-
-def again_in_words(study: Study, finding: Finding) -> str:
-    """Return the score on the second text, or "" if there is none."""
-    if math.isnan(finding.again_score):
-        return ""
-    return f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
 
 
 def _offer(
@@ -338,15 +337,9 @@ def draw_where(view: View, opened: Opened, head: Head) -> None:
         _offer(lines, view, opened, head, look, f"where {at}", around=16)
 
 
-def about_importance(study: Study) -> Mapping[str, Any]:
-    """Return a study's notes on importance."""
-    about: Mapping[str, Any] = study.notes.get("importance", {})
-    return about
-
-
 def draw_agreement(study: Study) -> None:
     """Draw the measures' rank correlations as a closed table; its title says what they mean."""
-    noise = about_importance(study).get("reliability", {})
+    noise = study.notes.get("importance", {}).get("reliability", {})
     found = {
         pair: numbers for pair, numbers in agreement(study.importance, noise).items()
         if not math.isnan(numbers[0])

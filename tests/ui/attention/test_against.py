@@ -22,7 +22,8 @@ def test_the_cells_that_differ_most_in_share_of_the_largest_are_ringed_on_both_m
     one, two, sentences = ringed(ONE, other)  # shares 100 29 14 7 86 50%
     assert one.ringed == two.ringed == ((1, 0), (1, 1), (1, 2))
     assert sentences[0] == (
-        "“b” reads “x”: attention weight 0.05 (7%), effect in nats −3.00 (100%)."
+        "**“b” reads “x”**: 100% of the largest effect (−3.00 nats), but 7% of the largest "
+        "weight (0.05)."
     )
     little = dataclasses.replace(ONE, weights=ONE.weights * 3 + np.float32(0.1))
     assert ringed(ONE, little)[0].ringed == ()

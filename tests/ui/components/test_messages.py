@@ -60,7 +60,9 @@ def test_a_difference_has_a_scale_of_its_own_and_says_who_looks_more() -> None:
     axes = ("a", "b"), ("x", "y", "z")
     ends = ("B looks more", "A looks more")
     header = Map(weights, *axes, "A − B", "source", "source", signed=ends).lens().header
-    assert (header["limit"], header["ends"]) == (0.25, ends)
+    assert (header["limit"], header["range"], header["ends"]) == (0.25, [0.25, 0.25], ends)
+    low = Map(np.minimum(weights, 0.01), *axes, "x", "q", "k", signed=ends).lens().header
+    assert low["range"] == [0.25, 0]  # a side that hardly occurs is not on the scale
     assert "A looks more by up to 0.20" in header["label"]
     assert header["colours"] == signed_colours()
     plain = Map(np.abs(weights), *axes, "A", "source", "source").lens().header

@@ -40,7 +40,9 @@ class Map:
     causal: bool = False  # keys after the query are masked and look different from a weight of 0
     #: labels of the diverging scale's ends, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
-    ringed: Sequence[tuple[int, int]] = ()  # marked cells
+    ringed: Sequence[tuple[int, int]] = ()  # framed cells
+    changed: Sequence[Sequence[int]] = ((), ())  # queries and keys with marked labels
+    foot: float = 4.2  # rem below the cells of what has to stay in sight for a class
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
     def __post_init__(self) -> None:
@@ -79,7 +81,10 @@ class Map:
             "causal": self.causal,
             "max_height": max_height,
             "ringed": self.ringed,
-            "limit": scale_limit(self.weights) if self.signed else 0,
+            "changed": self.changed,
+            "foot": self.foot,
+            "limit": (limit := scale_limit(self.weights) if self.signed else 0),
+            "range": [limit if (by * self.weights).max() > limit / 20 else 0 for by in (-1, 1)],
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,

@@ -76,6 +76,7 @@ function build(root, map, choice) {
     scale: scaleOf(map),
   });
   for (const column of map.dimmed) parts.columns[column].classList.add("covered");
+  map.changed.forEach((places, axis) => places.forEach((at) => [parts.rows, parts.columns][axis][at].classList.add("changed")));
   // Row labels and titles, which stay while the cells scroll.
   parts.margin = make("div", "margin", parts.keyTitle, parts.queryTitle, parts.rows);
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": map.label },
@@ -122,7 +123,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const fitting = (width - left - overhang) / map.keys;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
-  const tallest = classHeight(root, 4.2) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
@@ -157,13 +158,13 @@ function place(map, parts, frame) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, accent, font, size } = themed(root);
+  const { theme, ink, paper, font, size } = themed(root);
   rolesOf(root, map, theme);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { w: side } = parts.cells;
-  drawScale(parts.scale, words, map.reading[theme], map.noun);
+  drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.limit ? map.range : undefined);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
   pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
@@ -186,8 +187,11 @@ function paint(root, map, parts) {
       pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
     },
   });
-  Object.assign(pen, { strokeStyle: accent, lineWidth: 2 });
-  map.ringed?.forEach(([row, column]) => pen.strokeRect(column * side + 1, row * side + 1, side - 2, side - 2));
+  // A frame in the colours of text and page is seen on pale and dark cells alike.
+  for (const [strokeStyle, lineWidth, at] of [[ink, 2, 1], [paper, 1, 2.5]]) {
+    Object.assign(pen, { strokeStyle, lineWidth });
+    for (const [row, column] of map.ringed) pen.strokeRect(column * side + at, row * side + at, side - 2 * at, side - 2 * at);
+  }
 }
 
 function number(map, weight, digits) {

@@ -1,5 +1,5 @@
 // The colour scale below a map, with labelled ends.
-import { canvasOfImage, imageOf } from "./colours.js";
+import { canvasOfImage, imageOf, signedLevel } from "./colours.js";
 import { make } from "./view.js";
 
 export function buildScale(low, high, ...more) {
@@ -7,15 +7,16 @@ export function buildScale(low, high, ...more) {
   return make("div", "scale", { "aria-hidden": "true" }, ...ends, ...more);
 }
 
-// The scale of a map's weights, or of differences up to a limit.
-export function scaleOf({ ends, limit }) {
-  if (limit) return buildScale(`${ends[0]} \u2212${limit}`, `+${limit} ${ends[1]}`);
+// The scale of a map's weights, or of differences: to a limit on both sides, or as far as they go on each.
+export function scaleOf({ ends, limit, range: [low, high] = [limit, limit] }) {
+  if (limit) return buildScale(low ? `${ends[0]} \u2212${low}` : "0", high ? `+${high} ${ends[1]}` : "0");
   return buildScale("0", "1", make("span", "unit reading"));
 }
 
-// Draws a scale; `reading` explains its colours (figures/palette.py), `noun` names a number.
-export function drawScale(scale, words, reading, noun) {
-  canvasOfImage(imageOf(1, 256, (level) => words[level]), scale.querySelector("canvas"));
+// Draws a scale, of differences from -low to high; `reading` explains it (figures/palette.py), `noun` names a number.
+export function drawScale(scale, words, reading, noun, limit = 1, [low, high] = [limit, limit]) {
+  const at = (level) => signedLevel(((low + high) * level) / 255 - low, limit);
+  canvasOfImage(imageOf(1, 256, (level) => words[at(level)]), scale.querySelector("canvas"));
   const note = scale.querySelector(".reading");
   if (note) note.textContent = `${noun || "attention weight"}, ${reading}`;
 }
