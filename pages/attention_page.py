@@ -23,8 +23,7 @@ from ui.attention.find import draw_find
 from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
 from ui.core import url_state
-from ui.core.side import Side
-from ui.core.view import Request, View, said_next
+from ui.core.view import Request, Side, View, said_next
 from ui.core.widgets import CellChoice, cells_control, units_control
 from ui.frame.cells import about_cells, measured_view
 from ui.frame.changes import first_of_changes

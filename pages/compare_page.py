@@ -18,8 +18,7 @@ from ui.compare.texts import draw_difference, draw_texts
 from ui.compare.views import MATCHING, NUMBERS
 from ui.core import url_state
 from ui.core.glossary import word_start
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.beside import Setup

@@ -9,8 +9,8 @@ from figures.labels import code, plain_token, query_labels
 from transformer.trace.records import Trace
 from ui.attention.choice import AttentionSettings
 from ui.core.glossary import term, word_start
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
+from ui.core.view import Side
 from ui.core.widgets import numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.editing import offer_switch

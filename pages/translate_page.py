@@ -15,8 +15,7 @@ from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
-from ui.core.side import Side
-from ui.core.view import Request, View, ask_for, said_next
+from ui.core.view import Request, Side, View, ask_for, said_next
 from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text, weights_alone
 from ui.frame.changes import said_of_changes
 from ui.frame.decoding import decoded_text

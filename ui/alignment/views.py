@@ -32,9 +32,8 @@ from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.presenter import presenting
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import draw_steer_form

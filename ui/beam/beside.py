@@ -9,7 +9,7 @@ from figures.compare import LETTERS
 from ui.beam.choice import BeamChoice, Slot, choice, chosen, ensure_node, keep, mark, mark_of
 from ui.beam.exhibits import search_tree
 from ui.beam.panels import Search, draw_node, draw_tree, draw_why, search_of
-from ui.core.side import Side
+from ui.core.view import Side
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Changes, Maker
 from ui.frame.decoding import decoded_text

@@ -41,8 +41,8 @@ from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
-from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.view import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell

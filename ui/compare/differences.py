@@ -16,7 +16,7 @@ from transformer.types import Floats
 from ui.compare.exhibits import difference_exhibit
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.side import Side, other
+from ui.core.view import Side, other
 from ui.core.widgets import bound, choose_one
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Download, Maker, Pair, both_of

@@ -7,9 +7,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import plain
 from ui.core import url_state
-from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT, SENTENCE
+from ui.core.view import CHECKPOINT, SENTENCE, Side
 from ui.frame.beside import Beside, Download, Pair, Setup, both_of
 from ui.frame.editing import EDITS
 from ui.frame.page import Page, all_pages, link_to, of_pages

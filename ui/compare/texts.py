@@ -17,7 +17,7 @@ from ui.components.strip import strip_component
 from ui.core import url_state
 from ui.core.doubts import cut_in_short, first_words, headline
 from ui.core.glossary import linked
-from ui.core.side import Side
+from ui.core.view import Side
 from ui.core.widgets import bound, draw_text
 from ui.frame.beside import Setup
 from ui.frame.changes import draw_changes, said_of_changes

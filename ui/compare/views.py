@@ -39,9 +39,8 @@ from ui.components.match import head_name
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.side import OTHER_HEAD, OTHER_LAYER
 from ui.core.url_state import HEAD, LAYER
-from ui.core.view import SearchChoice, View
+from ui.core.view import OTHER_HEAD, OTHER_LAYER, SearchChoice, View
 from ui.core.widgets import filled
 from ui.export.download import source_of, trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following

@@ -10,7 +10,7 @@ The fields of a frozen dataclass derived from `Choice` are `Param`s:
     TokensChoice.read().count  # an int
     st.slider("Neighbours", 3, 30, **bound(TokensChoice.count))  # the Param itself
 
-Side B of Compare stores the same fields under other names, see `ui.core.side.Side.own`.
+Side B of Compare stores the same fields under other names, see `ui.core.view.Side.own`.
 """
 
 from dataclasses import dataclass, fields

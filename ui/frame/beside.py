@@ -11,9 +11,8 @@ from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import one_stop, plain
 from ui.core.glossary import term
-from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import raw_box
 
 PAIRINGS = ("models", "sentences", "edits")

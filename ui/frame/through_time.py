@@ -19,8 +19,7 @@ from ui.core import url_state
 from ui.core.examples import examples_for, languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
-from ui.core.side import Side
-from ui.core.view import CHECKPOINT, View, is_blank
+from ui.core.view import CHECKPOINT, Side, View, is_blank
 from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results

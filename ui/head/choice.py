@@ -15,9 +15,8 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.stages import MOST_DIVISOR, Chosen
 from ui.core import url_state
 from ui.core.choice import PlaceChoice
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.head.exhibits import HeadChoice
 
 

@@ -17,9 +17,8 @@ from ui.components.stages import Chosen, stages_component
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import draw_map
-from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side, other
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.view import View
+from ui.core.view import OTHER_HEAD, OTHER_LAYER, Side, View, other
 from ui.core.widgets import choose_one, raw_box
 from ui.export.download import download_button, figure_for
 from ui.frame.beside import Beside, Changes, Maker, Pair, draw_cell

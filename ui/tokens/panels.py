@@ -25,8 +25,7 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import current_theme, draw_chart, section
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Changes

@@ -19,9 +19,8 @@ from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
