@@ -1,4 +1,8 @@
-"""The view: the sidebar's settings, the request to the model, and the sides on screen."""
+"""The view: the sidebar's settings, the request to the model, and the sides on screen.
+
+Functions that draw a `Side` serve both a page and Compare, which calls them twice with separate
+widget keys and settings.
+"""
 
 from __future__ import annotations
 
