@@ -7,9 +7,9 @@ from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from transformer.errors import InputError
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
+from transformer.types import InputError
 from ui.attention.maps import kinds_of
 
 #: Largest size of a figure that is made of numbers alone.

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View

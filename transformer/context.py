@@ -6,9 +6,9 @@ from typing import Self
 
 from torch import Tensor
 
-from transformer.errors import InputError
 from transformer.hooks import Block, Hooks, Name, Site, Stack
 from transformer.steps import KeysValues, KVCache
+from transformer.types import InputError
 
 
 @dataclass(eq=False)

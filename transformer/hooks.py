@@ -30,9 +30,8 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.sites import BLOCKS, Block, Name, Site, Stack, Wanted, check_sites, matching, sites
-from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, InputError, checked_kind, literals
 
 __all__ = [
     "BLOCKS", "Block", "Chain", "Complete", "HeadGates", "Hook", "Hooks", "Name", "Record",

@@ -11,7 +11,6 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits
 from transformer.edits.model import Means, edited, head_means
-from transformer.errors import InputError
 from transformer.execution import Executions
 from transformer.hooks import Hook
 from transformer.model import Transformer
@@ -38,7 +37,7 @@ from transformer.trace.records import Pair, Stream, Trace
 from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import symbols_of
-from transformer.types import ATTENTION_KINDS, AttentionKind, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, InputError, literals
 
 
 class Translator:

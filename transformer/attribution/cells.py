@@ -18,12 +18,11 @@ import numpy as np
 from transformer.attribution.edges import edges, row_shares
 from transformer.attribution.effects import effects
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.measures.heads import key_classes, widen
 from transformer.search.request import excluded
 from transformer.trace.records import CellMeasure, Cells, Trace
 from transformer.trace.tracer import Tracer
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, InputError, Report, literals
 
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]

@@ -28,7 +28,6 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
 from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
-from transformer.errors import CheckpointError
 from transformer.files import safe
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
@@ -40,6 +39,7 @@ from transformer.positions import make_positions
 from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer, TokenizerError
+from transformer.types import CheckpointError
 
 #: Key of the record in metrics.json.
 TRAINING_TEXT = "training_text"

@@ -19,11 +19,10 @@ from torch import Tensor
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig, parse_json
-from transformer.errors import CheckpointError, InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import packed, read_npz
 from transformer.files.safe import is_there
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError, InputError
 
 FILE = "means.npz"
 

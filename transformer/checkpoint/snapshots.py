@@ -32,9 +32,9 @@ from torch import Tensor
 from transformer.checkpoint.reference import MAX_UPDATES, SNAPSHOTS, ModelRef
 from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
+from transformer.types import CheckpointError
 
 FILE = SNAPSHOTS
 

@@ -19,12 +19,12 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_CACHED, check_file, check_unchanged, is_there, open_file
 from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
 from transformer.files.torch_file import read_torch
 from transformer.model import Transformer
 from transformer.positions import sinusoids
+from transformer.types import CheckpointError
 
 #: Maximum error of float32 sinusoids that were rounded once.
 ROUNDING = 2.0**-23

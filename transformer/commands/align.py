@@ -67,10 +67,10 @@ def align(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Link the words of a file's translations, or score each head's links."""
-    from transformer.errors import InputError
     from transformer.files.atomic import check_place, write_atomic
     from transformer.measures.pharaoh import written
     from transformer.training.data import find_file, read_lines, read_parallel
+    from transformer.types import InputError
 
     if data is not None:
         _score(checkpoint, data, write, json_, device)
@@ -109,11 +109,11 @@ def align(
 
 def _known(checkpoint: Path, place: Place) -> Place:
     """Return a checked place; a layer, head and row that are not given are the best known."""
-    from transformer.errors import InputError
     from transformer.evaluation.alignment import ALIGNMENT, best_aligner
     from transformer.evaluation.measure import read_metrics
     from transformer.measures.words import LinkUnits, Row
     from transformer.trace.records import CELL_MEASURES
+    from transformer.types import InputError
 
     for name, allowed in (
         ("measure", CELL_MEASURES), ("row", (None, *get_args(Row))), ("units", get_args(LinkUnits)),
@@ -152,7 +152,7 @@ def linked(
 
     Raises: `InputError` naming a line that the model cannot read.
     """
-    from transformer.errors import InputError
+    from transformer.types import InputError
 
     model, results = _opened(checkpoint, device), list[Linked]()
     for number, (source, target) in lines:

@@ -44,7 +44,7 @@ def spread(
         return
     import distributed
 
-    from transformer.errors import InputError
+    from transformer.types import InputError
 
     dask: Any = distributed
 

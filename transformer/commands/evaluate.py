@@ -187,11 +187,11 @@ def means(
     """Write heads' mean outputs beside a checkpoint, for the edit “mean cross.3.5”."""
     from transformer.checkpoint.means import FILE, write_means
     from transformer.edits.model import head_means
-    from transformer.errors import InputError
     from transformer.evaluation.measure import read_metrics
     from transformer.training.corpus import MADE, load_held_out
     from transformer.training.data import read_parallel
     from transformer.translator import Translator
+    from transformer.types import InputError
 
     model = options.of_kind(path, "checkpoint")
     if model.updates is not None:

@@ -28,9 +28,9 @@ def ablations(
     quiet: Quiet = False, json_: Json = False,
 ) -> None:  # fmt: skip
     """Repeat rows of table 3 on Multi30k and compare them with the paper."""
-    from transformer.errors import InputError
     from transformer.evaluation.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
     from transformer.files.atomic import check_place
+    from transformer.types import InputError
 
     if (data is None) != (out is None):
         raise InputError("--data and --out belong together: text to train on and a place for runs")
@@ -90,9 +90,9 @@ def complexity(
     out: Annotated[Path | None, "FILE", "also write it here as JSON, unless under load"] = None,
 ) -> None:  # fmt: skip
     """Measure time and memory of the layers of table 1 on this machine."""
-    from transformer.errors import InputError
     from transformer.evaluation.complexity import QUICK, Plan, measure
     from transformer.files.atomic import check_place, write_atomic
+    from transformer.types import InputError
 
     options = {
         "lengths": lengths, "widths": widths, "threads": threads, "seconds": seconds,
@@ -181,10 +181,10 @@ def study(
 ) -> None:  # fmt: skip
     """Measure what each attention head does, resuming a stopped study."""
     from transformer.edits.language import parse_edits, text_of
-    from transformer.errors import InputError
     from transformer.files.atomic import check_place, write_atomic
     from transformer.study.page import markdown, section
     from transformer.study.records import FILE, Study, studies_of
+    from transformer.types import InputError
 
     edits = text_of(parse_edits(edit or ""))
     refs = [

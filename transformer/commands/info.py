@@ -16,10 +16,10 @@ def info(
     table: Annotated[bool, "print a table of measured figures"] = False,
 ) -> None:
     """Describe a checkpoint."""
-    from transformer.errors import CheckpointError
     from transformer.evaluation.records import summary_table
     from transformer.models.catalogue import inspect_entry, list_entries, looks_like_model
     from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
+    from transformer.types import CheckpointError
 
     entries = [] if looks_like_model(path) else list_entries([path])
     entries = entries or [inspect_entry(path)]
@@ -86,9 +86,9 @@ def import_(
     ] = False,
 ) -> None:  # fmt: skip
     """Convert another library's model into a checkpoint."""
-    from transformer.errors import InputError
     from transformer.files import hub
     from transformer.models.importers.torch_content import KEPT, explanation
+    from transformer.types import InputError
 
     if explain:
         if kind not in KEPT:

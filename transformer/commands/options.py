@@ -52,8 +52,8 @@ def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
     Raises: `InputError` saying which commands accept another kind, or what is wrong with the
         folder, such as a model to import first.
     """
-    from transformer.errors import InputError
     from transformer.models.catalogue import describe, resolve
+    from transformer.types import InputError
 
     ref = resolve(path)
     if error := describe(ref).error:
@@ -107,9 +107,9 @@ class Steering(Model):
 
     def open(self, ref: "ModelRef") -> Any:
         """Open the edited model. Raises `InputError` for an edit that it cannot take."""
-        from transformer.errors import InputError
         from transformer.models.catalogue import open_tracer
         from transformer.training.data import find_file, read_lines
+        from transformer.types import InputError
 
         if self.mean_of is None:
             return open_tracer(ref.edited(self.edit or ""), self.device)
@@ -121,8 +121,8 @@ class Steering(Model):
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""
-        from transformer.errors import InputError
         from transformer.search.sampling import Sampling
+        from transformer.types import InputError
 
         for name in ("temperature", "sample_top_k", "top_p", "seed"):
             value = getattr(self, name)

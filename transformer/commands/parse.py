@@ -37,10 +37,10 @@ def parse(
 ) -> None:  # fmt: skip
     """Parse sentences into trees, or score a parser's trees against reference trees."""
     from transformer.checkpoint.weights import weights_digest
-    from transformer.errors import InputError
     from transformer.evaluation.parsing import baselines, evaluate, load_parser
     from transformer.evaluation.records import BASELINES, stamped
     from transformer.training.data import find_file, read_lines
+    from transformer.types import InputError
 
     if gold is not None and (sentences or raw or pairs):
         raise InputError("--gold brings its own sentences")
@@ -77,10 +77,10 @@ def _print(
     parser: "Translator", lines: Sequence[str], before: int, model: Model, *, raw: bool, pairs: bool
 ) -> None:
     """Print one tree per line; a blank line stays blank."""
-    from transformer.errors import InputError
     from transformer.evaluation.parsing import parse as parsed
     from transformer.training.corpus import pair
     from transformer.trees.tree import split_words
+    from transformer.types import InputError
 
     sentences = [split_words(line) if raw else line.split() for line in lines]
     for number, (line, words) in enumerate(zip(lines, sentences, strict=True), before + 1):

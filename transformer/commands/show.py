@@ -40,11 +40,11 @@ def trace(
 ) -> None:
     """Record every attention map of one sentence."""
     from transformer.attribution.cells import measured
-    from transformer.errors import InputError
     from transformer.models.arrays.trace_file import npz_path, save_arrays
     from transformer.models.catalogue import describe
     from transformer.search.reader import unknown_text
     from transformer.translator import Translator
+    from transformer.types import InputError
 
     if tgt is not None and model.sample:
         raise InputError("--sample cannot be combined with --tgt, which is followed exactly")
@@ -78,10 +78,10 @@ def complete(
     top_k: Annotated[int, "N", "guesses per [MASK]"] = 5, device: Device = "auto",
 ) -> None:  # fmt: skip
     """Continue a text with a one-stack model, or fill in its [MASK]."""
-    from transformer.errors import InputError
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
     from transformer.search.sampling import Sampling
+    from transformer.types import InputError
 
     model = open_tracer(of_kind(checkpoint, "one_stack", "huggingface"), device)
     sampling = None if seed is None else Sampling(seed=seed)
@@ -115,8 +115,8 @@ def show(
     open_: Annotated[bool, "open it in the browser"] = False,
 ) -> None:
     """Show attention maps from an array file."""
-    from transformer.errors import InputError
     from transformer.models.arrays.trace_file import load_arrays
+    from transformer.types import InputError
 
     if port is not None and not 1 <= port <= 65_535:
         raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")

@@ -19,9 +19,9 @@ _NAMED = 10
 
 def translate(sentences: Sentences = (), *, model: Steering, dask: Dask = None) -> None:
     """Translate sentences."""
-    from transformer.errors import InputError
     from transformer.models.catalogue import describe
     from transformer.translator import Translator
+    from transformer.types import InputError
 
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
     translator = model.open(ref)

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer.errors import InputError
 from transformer.training.recipe import Recipe
+from transformer.types import InputError
 
 Group = Literal["base", "A", "B", "C", "D", "E"]
 

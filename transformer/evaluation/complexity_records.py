@@ -10,9 +10,8 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
-from transformer.errors import InputError
 from transformer.measures import layer_costs
-from transformer.types import Reals, literals
+from transformer.types import InputError, Reals, literals
 
 #: The measurement that comes with the project.
 SHIPPED = Path(__file__).with_name("complexity.json")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.device import resolve_device
-from transformer.errors import CheckpointError, InputError
 from transformer.measures.parse import Parse, parsed
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import read_treebank
@@ -16,7 +15,7 @@ from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
 from transformer.trees.symbols import CLOSE
 from transformer.trees.tree import Tree
-from transformer.types import Report, no_report
+from transformer.types import CheckpointError, InputError, Report, no_report
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
 PAPER_PARSING = Decoding(21, 0.3)

@@ -16,7 +16,6 @@ from transformer.checkpoint import folder
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
@@ -27,6 +26,7 @@ from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.snapshots import compare_again
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 #: Candidate numbers of last epochs to average.
 AVERAGES = (1, 3, 5, 8, 10, 20)

@@ -15,12 +15,12 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from transformer.errors import InputError
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import Decoding
 from transformer.search.records import Translation
 from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator
+from transformer.types import InputError
 
 #: The protocol that adds a measure to BLEU and chrF.
 PROTOCOL = "multi30k-lc-tok"

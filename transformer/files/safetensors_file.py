@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
 from transformer.files.safe import read_fully
+from transformer.types import CheckpointError
 
 #: Maximum header size in bytes; 200 layers need less than a tenth.
 MAX_HEADER = 16 * 1024 * 1024

@@ -24,8 +24,8 @@ from typing import IO, Any
 
 import torch
 
-from transformer.errors import CheckpointError
 from transformer.files.safe import check_unchanged, open_file
+from transformer.types import CheckpointError
 
 #: Globals in pickles of state dicts.
 ALLOWED = re.compile(

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from transformer.errors import CheckpointError
 from transformer.files.safe import json_object, open_file
+from transformer.types import CheckpointError
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from transformer.errors import InputError
 from transformer.search import records
 from transformer.search.rules import PAPER, BeamRule
 from transformer.trace.records import Trace
+from transformer.types import InputError
 
 #: Node outcomes:
 #: "continued": in the beam, and a continuation was kept or finished at the next step.

@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from transformer.errors import InputError
 from transformer.measures.words import Gold, Link
 from transformer.search.reader import MAX_CHARACTERS
+from transformer.types import InputError
 
 #: `3-4` is a sure link; `3p4` and `3?4` are possible ones.
 _LINK = re.compile(r"([0-9]{1,6})([-p?])([0-9]{1,6})")

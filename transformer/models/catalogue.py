@@ -12,7 +12,6 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, split_name
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_CACHED, fingerprint, is_there, modified
 from transformer.files.unread import listed
 from transformer.models import own
@@ -23,6 +22,7 @@ from transformer.models.importers import kind as foreign
 from transformer.models.importers.registry import FORMATS
 from transformer.models.one_stack import kind as one_stack
 from transformer.trace.tracer import Tracer
+from transformer.types import CheckpointError
 
 __all__ = [
     "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",

@@ -11,10 +11,10 @@ from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_CACHED, json_object
 from transformer.models.one_stack.config import StackConfig
 from transformer.trace.tracer import Tracer
+from transformer.types import CheckpointError
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
-from transformer.errors import InputError
 from transformer.search.inputs import checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import EXTRA_LENGTH
 from transformer.search.rules import PAPER, BeamRule, hugging_face
+from transformer.types import InputError
 
 #: The record's name in metrics.json.
 DEFAULT_DECODING = "default_decoding"

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from transformer.config import ModelConfig
 from transformer.edits.language import Edit
-from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.marks import as_unknown
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
+from transformer.types import InputError
 
 #: Tokens by which a translation may exceed its source in the paper (section 6.1); 300 for parses
 #: (section 6.3).

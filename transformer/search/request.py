@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict, TypeVar, cast, get_args
 
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import Ids, Prefix, Reader, Source, Target
 from transformer.search.rules import PAPER, BeamRule, SearchSettings
 from transformer.search.sampling import Sampling
+from transformer.types import InputError
 
 Progress = Callable[[int, int], None]
 

@@ -28,7 +28,6 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import InputError
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
@@ -49,7 +48,7 @@ from transformer.trace.removals import heads_of, pruned
 from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
+from transformer.types import AttentionKind, Bools, Floats, InputError, Reals, Report, no_report
 
 Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)

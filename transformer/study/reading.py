@@ -7,7 +7,6 @@ import torch
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history
-from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.models.catalogue import opened, resolve
 from transformer.models.huggingface import HuggingFaceModel
@@ -16,6 +15,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.types import InputError
 
 
 def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:

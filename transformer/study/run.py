@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
-from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import Arrays, packed
 from transformer.models.catalogue import open_tracer, resolve
@@ -34,7 +33,7 @@ from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
-from transformer.types import AttentionKind, Report, no_report
+from transformer.types import AttentionKind, InputError, Report, no_report
 
 #: Sentences in a part and in a batch, and maximum documents: more are grouped with neighbours.
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500

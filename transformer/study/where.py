@@ -15,11 +15,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.records import Study
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Bools, literals
+from transformer.types import AttentionKind, Bools, InputError, literals
 
 #: Words match ignoring case, relations match their subtypes, and tokens match any token of the
 #: word encoded alone, with or without "▁".

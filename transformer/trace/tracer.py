@@ -8,9 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, Self, get_args, runtime_checkable
 
-from transformer.errors import InputError
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, literals
+from transformer.types import AttentionKind, InputError, literals
 
 Ability = Literal[
     "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from transformer.worker.job import EVERY, Job
 
 T = TypeVar("T")

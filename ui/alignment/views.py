@@ -13,7 +13,6 @@ import streamlit as st
 
 from figures.attention import head_table
 from figures.labels import cell_name, plain, signed
-from transformer.errors import InputError
 from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
 from transformer.measures.heads import mutual_information
 from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
@@ -23,7 +22,7 @@ from transformer.training.data import reversal
 from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
-from transformer.types import Floats, Report
+from transformer.types import Floats, InputError, Report
 from ui.alignment import exhibits
 from ui.components.mount import show
 from ui.core import url_state

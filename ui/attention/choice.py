@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from transformer.attribution.cells import Place
-from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import all_measures, is_built_in, load_measures
 from transformer.study.records import Study
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, InputError
 from ui.attention.maps import (
     DISPLAYS,
     AttentionChoice,

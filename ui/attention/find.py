@@ -9,10 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.attention import head_table
 from figures.exhibit import file_stem
 from figures.labels import count, plain, plain_token
-from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, even_share, ranked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 from ui.attention.choice import (
     AttentionSettings,
     as_units,

@@ -18,7 +18,6 @@ import streamlit as st
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import KIND_NAMES, count, plain, shorten, signed
-from transformer.errors import InputError
 from transformer.evaluation.records import TESTS, TEXTS, records
 from transformer.measures.compare import (
     SIMILARITY_RULE,
@@ -29,7 +28,7 @@ from transformer.measures.compare import (
     match,
 )
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Reals, Report
+from transformer.types import AttentionKind, InputError, Reals, Report
 from transformer.worker.job import UNKNOWN, part, report
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared

@@ -26,12 +26,11 @@ from transformer.edits.language import (
     parse_edits,
     text_of,
 )
-from transformer.errors import InputError
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
 from transformer.trace.tracer import NO_EDITS
-from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, InputError
 from ui.core import url_state
 from ui.core.url_state import LAYER, Param
 from ui.core.view import View

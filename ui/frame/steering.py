@@ -11,9 +11,9 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import code, plain, plain_token
-from transformer.errors import InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import STEP, VIEW, WHY, Param

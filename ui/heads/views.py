@@ -15,7 +15,6 @@ from figures.labels import code, count, percent, plain, query_labels, reads, sho
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
-from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples
 from transformer.study.records import Finding, Role, Study
@@ -24,7 +23,7 @@ from transformer.study.statistics import agreement
 from transformer.study.where import Look, Of
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart

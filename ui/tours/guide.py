@@ -20,9 +20,9 @@ from figures.labels import one_stop, plain
 from transformer.checkpoint.reference import at
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
-from transformer.errors import InputError
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
+from transformer.types import InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.presenter import PRESENT

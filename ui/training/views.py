@@ -13,12 +13,11 @@ import streamlit as st
 from figures.labels import KIND_NAMES, code, plain
 from figures.training import curves
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
 from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, TASKS, ToySettings
 from transformer.training.watching import read_metrics
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Report
+from transformer.types import AttentionKind, CheckpointError, Report
 from ui.components.grid import grid_component, grid_sheet
 from ui.components.mount import show
 from ui.core import url_state

@@ -21,12 +21,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.charts import grow
 from figures.labels import count, plain
-from transformer.errors import CheckpointError, InputError
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 from transformer.worker.job import paused, report, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale

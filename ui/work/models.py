@@ -13,11 +13,11 @@ from dataclasses import replace
 import torch
 
 from figures.labels import in_bytes
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import fingerprint, modified
 from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, describe, find, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
+from transformer.types import CheckpointError, InputError
 from transformer.worker import tracing
 from transformer.worker.job import report
 from transformer.worker.limits import free_memory, shares

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from transformer.worker.job import Job, Scheduler, this_turn
 from ui.core.public import quota
 from ui.platform.session import drop_unknown_widgets

@@ -15,13 +15,13 @@ from tests.tiny_models import SMALL, random_model
 from tests.transformer.damage import edit
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import digest, outline, weights_digest
-from transformer.errors import CheckpointError
 from transformer.files import folders, leftovers
 from transformer.files.atomic import write_atomic
 from transformer.files.leftovers import own_prefix
 from transformer.model import Transformer
 from transformer.models.catalogue import list_entries
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from transformer.checkpoint.reference import ModelRef, at, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import _digest_of, layout_of, weights_digest
 from transformer.edits.model import head_means
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import fingerprint
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, resolve
@@ -32,6 +31,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.recipe import Recipe
 from transformer.training.trainer import snapshot_updates
 from transformer.translator import Translator
+from transformer.types import CheckpointError, InputError
 
 #: Shipped models that have snapshots.
 SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / FILE).exists()]

@@ -22,7 +22,6 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring
 from transformer.evaluation.card import card
 from transformer.evaluation.measure import Measuring, measure, predictions, read_metrics
@@ -40,6 +39,7 @@ from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.typed import from_dict, typed_sentences
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 
 def trained(folder: Path, name: str, more: str = "") -> Path:

@@ -22,13 +22,13 @@ from tests.transformer.damage import Evil, become, torch_file
 from transformer.checkpoint import snapshots, weights
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
 from transformer.files import leftovers, npz, safe
 from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import FETCHED, STAGE, clear_away, own_prefix, remove_stages
 from transformer.files.npz import describe_npz, read_npz
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import inspect_entry, list_entries
+from transformer.types import CheckpointError
 
 
 def member(array: Any = None, *, header: bytes | None = None, body: bytes = b"") -> bytes:

@@ -16,7 +16,6 @@ import headlight
 from figures.tables import to_csv, to_npz
 from tests.factories import make_trace
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
-from transformer.errors import InputError
 from transformer.measures.entropy import divided, entropy_bits, evenness, nats_to_bits, spread
 from transformer.measures.heads import (
     HOWS,
@@ -37,6 +36,7 @@ from transformer.measures.heads import (
 )
 from transformer.measures.referent import best_head, find_referent
 from transformer.measures.registered import MEASURES, load_measures, measured, register_measure
+from transformer.types import InputError
 from ui.export.html import to_html
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross

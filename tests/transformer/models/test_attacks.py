@@ -24,7 +24,6 @@ from tests.transformer.models.importers.foreign import fairseq, joeynmt, written
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files import safetensors_file as reading
 from transformer.files import torch_file as torch_reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
@@ -33,6 +32,7 @@ from transformer.models.importers import mapping
 from transformer.models.importers.registry import FORMATS
 from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 
 # A reader that waits for a pipe waits for ever: the timeout of every test ends it.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -8,7 +8,6 @@ import pytest
 
 from tests.factories import make_trace
 from tests.transformer.conftest import Command
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import fingerprint
 from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.arrays.trace_file import save_arrays
@@ -16,6 +15,7 @@ from transformer.models.catalogue import inspect_entry, list_entries, open_trace
 from transformer.models.huggingface import files
 from transformer.trace.tracer import ABILITIES, LACKS, Tracer
 from transformer.translator import Translator
+from transformer.types import CheckpointError, InputError
 
 
 @pytest.fixture(scope="module")

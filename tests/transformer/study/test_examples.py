@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.random_stacks import SHAPES, random_stack
 from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.hooks import HeadGates
 from transformer.measures.heads import largest_weights, rank_correlation
 from transformer.models.one_stack.config import Task
@@ -32,7 +31,7 @@ from transformer.study.where import OFS, Look, Term, Where
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 
 KEPT = [
     Sentence("a", ("The", "old", "cat", "sat", "."), ("DET", "ADJ", "NOUN", "VERB", "PUNCT"),

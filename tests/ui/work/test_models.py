@@ -7,11 +7,11 @@ from tests.factories import make_trace
 from tests.random_stacks import random_stack
 from tests.waiting import wait_until
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry
 from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
 from ui.work import desk, models

@@ -11,9 +11,9 @@ import pytest
 from tests.factories import make_trace
 from tests.views import make_view
 from tests.waiting import wait_until
-from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
+from transformer.types import CheckpointError, InputError
 from transformer.worker.job import Job, StoppedError, report
 from transformer.worker.tracing import SENTENCES, trace_by_reference
 from ui.core.view import Request, View

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import InputError
 from transformer.models.arrays.maps import MAX_TOKENS
 from transformer.models.arrays.trace_file import describe_arrays, load_arrays
 from transformer.models.entry import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, InputError
 
 SUFFIX = ".npz"
 

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from transformer.errors import CheckpointError
 from transformer.files.atomic import check_place, write_atomic
 from transformer.files.npz import describe_npz, packed, read_npz
 from transformer.models.arrays import maps as checks
 from transformer.models.arrays.maps import ALIASES, SINGLE
 from transformer.models.arrays.texts import Arrays, plain_text, special_in
 from transformer.trace.records import CELL_MEASURES, Cells, Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError
 
 #: Mark of files written by this module, whose tokens are read as stored.
 LAYOUT, OURS = "layout", "headlight 1"

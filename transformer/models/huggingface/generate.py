@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import library
 from transformer.models.importers import settings as foreign
 from transformer.search.decoding import Decoding
 from transformer.search.inputs import checked_number, checked_whole
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from typing import Any, Self
 import torch
 
 from transformer.device import Device, resolve_device
-from transformer.errors import CheckpointError, InputError
 from transformer.models.huggingface.building import Family, build, copied, vocabulary_sizes
 from transformer.models.huggingface.files import FILES, generation_settings, library, read_values
 from transformer.models.huggingface.generate import Generation, read_generation
@@ -31,7 +30,7 @@ from transformer.search.request import refuse_unknown
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 
 
 class HuggingFaceModel(Tracing, Unedited):

@@ -19,7 +19,6 @@ from torch import Tensor
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig, Tying
-from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
 from transformer.models.importers import mapping
 from transformer.models.importers import pieces as cutting
@@ -28,7 +27,7 @@ from transformer.models.importers.settings import ACTIVATIONS, LISTS, Settings, 
 from transformer.models.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
-from transformer.types import Report
+from transformer.types import CheckpointError, Report
 
 #: Special tokens at the start of every dictionary, and their ids.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")

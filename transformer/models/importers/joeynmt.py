@@ -19,7 +19,6 @@ import yaml
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
 from transformer.config import MAX_WHOLE, ModelConfig, Tying
-from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers import pieces as cutting
 from transformer.models.importers import settings as foreign
@@ -36,7 +35,7 @@ from transformer.search.decoding import Decoding
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError
-from transformer.types import Report
+from transformer.types import CheckpointError, Report
 
 CONFIG = "config.yaml"
 #: Maximum config size in bytes. Usual configs have a few kB, and YAML is slow to read.

@@ -3,10 +3,10 @@
 from typing import NoReturn
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import CheckpointError
 from transformer.files.unread import unread
 from transformer.models.entry import identity
 from transformer.models.importers.registry import FORMATS, Format
+from transformer.types import CheckpointError
 
 #: Marian's model type, which the `transformers` library would open, too.
 MARIAN = "marian"

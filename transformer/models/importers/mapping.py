@@ -12,11 +12,10 @@ from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import Shape, check_memory, check_type, in_memory
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.safetensors_file import DTYPES
 from transformer.models.importers.settings import LISTS
 from transformer.positions import sinusoids
-from transformer.types import Report
+from transformer.types import CheckpointError, Report
 
 #: Parts of tensor names in a layer, here and in fairseq and Marian.
 LAYER_PARTS: dict[str, str] = LISTS["names"]["fairseq_and_marian"]

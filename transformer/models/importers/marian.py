@@ -21,7 +21,6 @@ from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored, describe_shards
 from transformer.checkpoint.weights import ROUNDING, layout_of
 from transformer.config import ModelConfig, Tying
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
 from transformer.models.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
 from transformer.models.importers.pieces import no_piece
@@ -41,7 +40,7 @@ from transformer.search.inputs import checked_whole
 from transformer.text.files import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"

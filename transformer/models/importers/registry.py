@@ -12,13 +12,12 @@ from torch import Tensor
 from transformer.checkpoint.folder import POSITION_TABLES, TWO_STACKS
 from transformer.checkpoint.weights import about_stored
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.files.unread import unread
 from transformer.models.importers.settings import LISTS
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
-from transformer.types import Report
+from transformer.types import CheckpointError, Report
 
 
 @dataclass(frozen=True, eq=False)

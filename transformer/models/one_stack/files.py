@@ -11,11 +11,11 @@ import torch
 from transformer.checkpoint import folder as checkpoints
 from transformer.checkpoint.weights import Layout, SkipInit
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.models.one_stack.config import StackConfig
 from transformer.models.one_stack.model import OneStack
 from transformer.positions import make_positions
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 
 #: The piece that stands in for a hidden token.
 MASK = "[MASK]"

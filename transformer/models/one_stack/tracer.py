@@ -10,7 +10,6 @@ from torch import Tensor
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
-from transformer.errors import InputError
 from transformer.hooks import Record, matching
 from transformer.models.one_stack.files import MASK, load_stack, mask_id
 from transformer.models.one_stack.model import OneStack, StackSteps
@@ -26,7 +25,7 @@ from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from tests.transformer.models.huggingface.models import (
     transformers,
     typed_texts,
 )
-from transformer.errors import CheckpointError, InputError
 from transformer.measures.words import group_labels, word_groups
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import inspect_entry, resolve
@@ -39,7 +38,7 @@ from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, CheckpointError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

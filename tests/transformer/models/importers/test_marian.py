@@ -19,7 +19,6 @@ from tests.transformer.models.importers.reference import (
     imported,
 )
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.errors import CheckpointError, InputError
 from transformer.execution.packed import PackedDecoder
 from transformer.execution.steps import PackedSteps
 from transformer.models.catalogue import inspect_entry
@@ -32,6 +31,7 @@ from transformer.search.request import SearchOptions, search_request
 from transformer.search.rules import hugging_face
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
+from transformer.types import CheckpointError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

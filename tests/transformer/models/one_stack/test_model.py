@@ -8,7 +8,6 @@ import torch
 from tests.random_stacks import SHAPES, random_stack
 from tests.transformer.conftest import Command, check_trace
 from transformer.config import ConfigError, ModelConfig
-from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.config import StackConfig, Task
@@ -19,6 +18,7 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.tracer import Tracer
+from transformer.types import InputError
 
 
 @pytest.fixture(scope="module", params=SHAPES)
