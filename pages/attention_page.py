@@ -29,7 +29,7 @@ from ui.frame.cells import about_cells, measured_view
 from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
-from ui.head.choice import default_query
+from ui.head.views import default_query
 from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 

@@ -47,7 +47,7 @@ from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one,
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.frame.cells import about_cells, measured_side
-from ui.head.choice import kind_now, shared_kinds
+from ui.head.views import kind_now, shared_kinds
 from ui.work.desk import computed
 from ui.work.results import once
 

@@ -43,7 +43,7 @@ from ui.core.view import OTHER_HEAD, OTHER_LAYER, SearchChoice, View
 from ui.core.widgets import filled
 from ui.export.download import source_of, trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following
-from ui.head.choice import shared_kinds
+from ui.head.views import shared_kinds
 from ui.work.desk import (
     WORKING,
     Progress,

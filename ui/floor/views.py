@@ -28,7 +28,7 @@ from ui.core.view import View
 from ui.frame import editing
 from ui.frame.page import page_at, streamlit_page
 from ui.frame.steering import begin_with
-from ui.head.choice import HeadSettings, default_query
+from ui.head.views import HeadSettings, default_query
 from ui.work.results import Computation
 
 
