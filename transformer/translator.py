@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
-from transformer.checkpoint.means import read_means
+from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint, read_means
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits

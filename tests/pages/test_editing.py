@@ -15,8 +15,7 @@ from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import ask, messages, messages_in, press, trace_of
 from tests.pages.test_translate import translation
 from tests.tiny_models import uneven_model
-from transformer.checkpoint.folder import save_checkpoint
-from transformer.checkpoint.means import write_means
+from transformer.checkpoint.folder import save_checkpoint, write_means
 from transformer.edits.language import parse_edits
 from transformer.edits.model import head_means
 from transformer.evaluation.pruning import own_translation, prune

@@ -185,7 +185,7 @@ def means(
     device: options.Device = "auto",
 ) -> None:  # fmt: skip
     """Write heads' mean outputs beside a checkpoint, for the edit “mean cross.3.5”."""
-    from transformer.checkpoint.means import FILE, write_means
+    from transformer.checkpoint.folder import FILE, write_means
     from transformer.edits.model import head_means
     from transformer.evaluation.measure import read_metrics
     from transformer.training.corpus import MADE, load_held_out

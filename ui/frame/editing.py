@@ -14,7 +14,7 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import count, plain, plain_token
-from transformer.checkpoint.means import read_means
+from transformer.checkpoint.folder import read_means
 from transformer.edits.language import (
     MAX_EDITS,
     MAX_LENGTH,

@@ -17,9 +17,8 @@ from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
 from tests.tiny_models import SENTENCES, uneven_model
 from transformer.__main__ import main
-from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
-from transformer.checkpoint.means import FILE as MEANS
-from transformer.checkpoint.means import read_means, write_means
+from transformer.checkpoint.folder import FILE as MEANS
+from transformer.checkpoint.folder import load_checkpoint, read_means, save_checkpoint, write_means
 from transformer.checkpoint.reference import ModelRef, at, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import _digest_of, layout_of, weights_digest
