@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.attribution.edges import edges, row_shares
-from transformer.attribution.effects import effects
+from transformer.attribution.edges import edges, effects, row_shares
 from transformer.config import ModelConfig
 from transformer.measures.heads import key_classes, widen
 from transformer.search.request import excluded

@@ -16,8 +16,7 @@ from transformer.attribution.cells import (
     why_no_effect,
     why_weight_only,
 )
-from transformer.attribution.edges import edges, row_shares
-from transformer.attribution.effects import effects
+from transformer.attribution.edges import edges, effects, row_shares
 from transformer.hooks import Site, as_hooks
 from transformer.measures.heads import combine, key_classes, mass_by_class
 from transformer.models.arrays.trace_file import load_arrays, load_measured, save_arrays

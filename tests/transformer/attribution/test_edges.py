@@ -10,8 +10,7 @@ import torch
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
-from transformer.attribution.edges import MEASURES, edges, mix, row_shares
-from transformer.attribution.effects import effects
+from transformer.attribution.edges import MEASURES, edges, effects, mix, row_shares
 from transformer.attribution.reasons import reasons, score_without, trials
 from transformer.config import ModelConfig
 from transformer.edits.model import edited
@@ -208,7 +207,7 @@ def test_an_effect_is_that_of_the_cut(
 def test_effects_read_each_edge_once_above_the_cut(
     model: Transformer, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.attribution.effects._EDGES", 7)
+    monkeypatch.setattr("transformer.attribution.edges._EDGES", 7)
     last, sizes = len(model.decoder) - 1, list[list[int]]()
     for n, layer in enumerate(model.decoder):
         sizes.append([])

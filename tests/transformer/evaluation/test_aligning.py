@@ -11,7 +11,7 @@ import pytest
 
 from tests.shipped import FOLDER
 from tests.transformer.conftest import Command
-from transformer.attribution.effects import effects
+from transformer.attribution.edges import effects
 from transformer.evaluation import alignment
 from transformer.measures.pharaoh import MOST_PAIRS, read_linked, read_links, turned, written
 from transformer.measures.words import (
