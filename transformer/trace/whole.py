@@ -13,9 +13,8 @@ from transformer.model import Transformer
 from transformer.search.request import excluded
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.building import to_array
-from transformer.trace.lens import lens
 from transformer.trace.records import StackName, Stream, Trace, Whole
-from transformer.trace.stream import neuron_parts, record_stream, stream_logits
+from transformer.trace.stream import lens, neuron_parts, record_stream, stream_logits
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Ints
 
 #: Numbers of neurons for every token, and of tokens that every part of the decoder raises.

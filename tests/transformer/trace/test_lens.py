@@ -17,10 +17,10 @@ from transformer.edits.model import edited
 from transformer.model import Transformer
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors, removals
-from transformer.trace.lens import changes_without, lens, logit_shares
 from transformer.trace.parts import Part
 from transformer.trace.position_vectors import embedding_tables, stack_input
 from transformer.trace.records import Trace
+from transformer.trace.stream import changes_without, lens, logit_shares
 from transformer.translator import Translator
 from transformer.types import InputError
 
