@@ -5,9 +5,9 @@ import streamlit as st
 
 from figures.labels import KIND_NAMES, plain
 from transformer.config import ModelConfig
+from transformer.trace.inspection import split_logits, why_not
 from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
-from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.core import url_state
