@@ -8,8 +8,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast, get_args
 
+from transformer.checkpoint.weights import weights_digest
 from transformer.commands.cluster import Dask, in_parts, spread
 from transformer.commands.options import Checkpoint, Device, Json, Quiet, of_kind, progress_bar
+from transformer.config import ConfigError
+from transformer.files.atomic import check_place, write_atomic
+from transformer.training.data import find_file, read_lines, read_parallel
+from transformer.types import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +72,7 @@ def align(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Link the words of a file's translations, or score each head's links."""
-    from transformer.files.atomic import check_place, write_atomic
     from transformer.measures.pharaoh import written
-    from transformer.training.data import find_file, read_lines, read_parallel
-    from transformer.types import InputError
 
     if data is not None:
         _score(checkpoint, data, write, json_, device)
@@ -113,7 +115,6 @@ def _known(checkpoint: Path, place: Place) -> Place:
     from transformer.evaluation.measure import read_metrics
     from transformer.measures.words import LinkUnits, Row
     from transformer.trace.records import CELL_MEASURES
-    from transformer.types import InputError
 
     for name, allowed in (
         ("measure", CELL_MEASURES), ("row", (None, *get_args(Row))), ("units", get_args(LinkUnits)),
@@ -152,8 +153,6 @@ def linked(
 
     Raises: `InputError` naming a line that the model cannot read.
     """
-    from transformer.types import InputError
-
     model, results = _opened(checkpoint, device), list[Linked]()
     for number, (source, target) in lines:
         blank = not source.strip() or (target is not None and not target.strip())
@@ -190,12 +189,9 @@ def _linked(model: Any, place: Place, source: str, target: str | None) -> Linked
 def _score(checkpoint: Path, data: Path, write: bool, json_: bool, device: str) -> None:
     """Score each head's word alignment against manual alignments."""
     from transformer.checkpoint.folder import METRICS
-    from transformer.checkpoint.weights import weights_digest
-    from transformer.config import ConfigError
     from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
-    from transformer.files.atomic import write_atomic
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
     from transformer.translator import Translator

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from transformer.commands.options import Model, Steering, of_kind
-
-if TYPE_CHECKING:
-    from transformer.search.records import Translation
+from transformer.search.records import Translation
+from transformer.types import InputError
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -43,8 +42,6 @@ def spread(
         yield from map(make, parts)
         return
     import distributed
-
-    from transformer.types import InputError
 
     dask: Any = distributed
 

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from transformer.commands.cluster import Dask, spread
 from transformer.commands.options import Device, Json, Quiet, of_kind, progress_bar
+from transformer.edits.language import parse_edits, text_of
+from transformer.files.atomic import check_place, write_atomic
+from transformer.measures.layer_costs import LAYER_COSTS
+from transformer.types import InputError
 
 if TYPE_CHECKING:
     from transformer.evaluation.ablations import Results
@@ -29,8 +33,6 @@ def ablations(
 ) -> None:  # fmt: skip
     """Repeat rows of table 3 on Multi30k and compare them with the paper."""
     from transformer.evaluation.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
-    from transformer.files.atomic import check_place
-    from transformer.types import InputError
 
     if (data is None) != (out is None):
         raise InputError("--data and --out belong together: text to train on and a place for runs")
@@ -91,8 +93,6 @@ def complexity(
 ) -> None:  # fmt: skip
     """Measure time and memory of the layers of table 1 on this machine."""
     from transformer.evaluation.complexity import QUICK, Plan, measure
-    from transformer.files.atomic import check_place, write_atomic
-    from transformer.types import InputError
 
     options = {
         "lengths": lengths, "widths": widths, "threads": threads, "seconds": seconds,
@@ -126,7 +126,6 @@ def complexity(
 def exponent_table(result: "Measurement") -> str:
     """Return a measurement's exponents and crossings as text."""
     from transformer.evaluation.complexity_records import COMPARED, crossings, exponents
-    from transformer.measures.layer_costs import LAYER_COSTS
 
     lines = [
         f"{result.made.said}, PyTorch {result.made.torch}, {result.rounds} rounds",
@@ -180,11 +179,8 @@ def study(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Measure what each attention head does, resuming a stopped study."""
-    from transformer.edits.language import parse_edits, text_of
-    from transformer.files.atomic import check_place, write_atomic
     from transformer.study.page import markdown, section
     from transformer.study.records import FILE, Study, studies_of
-    from transformer.types import InputError
 
     edits = text_of(parse_edits(edit or ""))
     refs = [

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from transformer.commands.options import Json, progress_bar
+from transformer.files import hub
 from transformer.models.importers.registry import FORMATS
+from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
+from transformer.types import CheckpointError, InputError
 
 
 def info(
@@ -18,8 +21,6 @@ def info(
     """Describe a checkpoint."""
     from transformer.evaluation.records import summary_table
     from transformer.models.catalogue import inspect_entry, list_entries, looks_like_model
-    from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
-    from transformer.types import CheckpointError
 
     entries = [] if looks_like_model(path) else list_entries([path])
     entries = entries or [inspect_entry(path)]
@@ -86,9 +87,7 @@ def import_(
     ] = False,
 ) -> None:  # fmt: skip
     """Convert another library's model into a checkpoint."""
-    from transformer.files import hub
     from transformer.models.importers.torch_content import KEPT, explanation
-    from transformer.types import InputError
 
     if explain:
         if kind not in KEPT:

@@ -14,6 +14,10 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
+from transformer.search.sampling import Sampling
+from transformer.training.data import find_file, read_lines
+from transformer.types import InputError
+
 if TYPE_CHECKING:
     from transformer.models.catalogue import Kind, ModelRef
     from transformer.translator import Translator
@@ -53,7 +57,6 @@ def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
         folder, such as a model to import first.
     """
     from transformer.models.catalogue import describe, resolve
-    from transformer.types import InputError
 
     ref = resolve(path)
     if error := describe(ref).error:
@@ -108,8 +111,6 @@ class Steering(Model):
     def open(self, ref: "ModelRef") -> Any:
         """Open the edited model. Raises `InputError` for an edit that it cannot take."""
         from transformer.models.catalogue import open_tracer
-        from transformer.training.data import find_file, read_lines
-        from transformer.types import InputError
 
         if self.mean_of is None:
             return open_tracer(ref.edited(self.edit or ""), self.device)
@@ -121,9 +122,6 @@ class Steering(Model):
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""
-        from transformer.search.sampling import Sampling
-        from transformer.types import InputError
-
         for name in ("temperature", "sample_top_k", "top_p", "seed"):
             value = getattr(self, name)
             if value is not None and not self.sample:

@@ -23,6 +23,9 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from transformer.commands.options import Checkpoint, Device, Steering, listed, of_kind
+from transformer.search.reader import unknown_text
+from transformer.search.sampling import Sampling
+from transformer.types import InputError
 
 
 def trace(
@@ -42,9 +45,7 @@ def trace(
     from transformer.attribution.cells import measured
     from transformer.models.arrays.trace_file import npz_path, save_arrays
     from transformer.models.catalogue import describe
-    from transformer.search.reader import unknown_text
     from transformer.translator import Translator
-    from transformer.types import InputError
 
     if tgt is not None and model.sample:
         raise InputError("--sample cannot be combined with --tgt, which is followed exactly")
@@ -80,8 +81,6 @@ def complete(
     """Continue a text with a one-stack model, or fill in its [MASK]."""
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
-    from transformer.search.sampling import Sampling
-    from transformer.types import InputError
 
     model = open_tracer(of_kind(checkpoint, "one_stack", "huggingface"), device)
     sampling = None if seed is None else Sampling(seed=seed)
@@ -116,7 +115,6 @@ def show(
 ) -> None:
     """Show attention maps from an array file."""
     from transformer.models.arrays.trace_file import load_arrays
-    from transformer.types import InputError
 
     if port is not None and not 1 <= port <= 65_535:
         raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")

@@ -5,13 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from transformer.commands.cluster import Dask, whole_file
 from transformer.commands.options import Sentences, Steering, listed, of_kind
-
-if TYPE_CHECKING:
-    from transformer.search.records import Translation
+from transformer.search.records import Translation
+from transformer.types import InputError
 
 #: Maximum sentence numbers in a comment.
 _NAMED = 10
@@ -21,7 +20,6 @@ def translate(sentences: Sentences = (), *, model: Steering, dask: Dask = None) 
     """Translate sentences."""
     from transformer.models.catalogue import describe
     from transformer.translator import Translator
-    from transformer.types import InputError
 
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
     translator = model.open(ref)
