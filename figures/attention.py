@@ -22,7 +22,7 @@ from figures.palette import (
     scale_words,
     shade,
 )
-from transformer.measures.entropy import entropy_bits
+from transformer.measures.heads import entropy_bits
 from transformer.types import Floats
 
 _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch

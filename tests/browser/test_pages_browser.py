@@ -19,7 +19,7 @@ from tests.browser.waiting import (
     until_the_url_says,
 )
 from transformer.measures.beam import Node, beam_tree, compare
-from transformer.measures.entropy import divided, spread
+from transformer.measures.heads import divided, spread
 from transformer.trace.inspection import inspect_head, split_logits
 from transformer.trace.records import Trace
 from transformer.translator import Translator

@@ -15,7 +15,7 @@ from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
-from transformer.measures.entropy import entropy_bits
+from transformer.measures.heads import entropy_bits
 from transformer.measures.layer_costs import path_length
 
 TRACE = make_trace(S=7, T=5)

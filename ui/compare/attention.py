@@ -12,7 +12,7 @@ from figures.compare import LETTERS
 from figures.exhibit import Exhibit
 from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
-from transformer.measures.entropy import EVENNESS_RULE, evenness
+from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.choice import (

@@ -12,8 +12,7 @@ from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import KIND_NAMES
 from transformer.measures.compare import HeadPair, Matching, head_agreements, match, total_log_prob
-from transformer.measures.entropy import EVENNESS_RULE, evenness
-from transformer.measures.heads import How
+from transformer.measures.heads import EVENNESS_RULE, How, evenness
 from transformer.measures.words import WORD_RULE, Units
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer

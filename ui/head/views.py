@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import KIND_NAMES, code, plain_token, query_labels, signed
-from transformer.measures.entropy import divided, spread
+from transformer.measures.heads import divided, spread
 from transformer.trace.parts import Part
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind

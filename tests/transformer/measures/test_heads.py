@@ -16,22 +16,26 @@ import headlight
 from figures.tables import to_csv, to_npz
 from tests.factories import make_trace
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
-from transformer.measures.entropy import divided, entropy_bits, evenness, nats_to_bits, spread
 from transformer.measures.heads import (
     HOWS,
     How,
     Pattern,
     combine,
     combine_chosen,
+    divided,
+    entropy_bits,
     even_share,
+    evenness,
     kept_lines,
     largest_weights,
     mass_by_head,
     mutual_information,
+    nats_to_bits,
     pattern_mask,
     pattern_share,
     rank_correlation,
     ranked,
+    spread,
     widen,
 )
 from transformer.measures.referent import best_head, find_referent

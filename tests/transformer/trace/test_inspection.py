@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
-from transformer.measures.entropy import divided
+from transformer.measures.heads import divided
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head, split_logits, why_not

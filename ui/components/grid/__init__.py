@@ -20,8 +20,7 @@ from figures.compare import describe_difference, scale_limit
 from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.compare import divergence
-from transformer.measures.entropy import entropy_bits
-from transformer.measures.heads import Head, How, mass_by_head, widen
+from transformer.measures.heads import Head, How, entropy_bits, mass_by_head, widen
 from transformer.types import Bools, Floats
 from ui.components import packing
 from ui.components.packing import attention_look

@@ -19,7 +19,7 @@ from figures.labels import (
     query_labels,
     show_token,
 )
-from transformer.measures.entropy import nats_to_bits
+from transformer.measures.heads import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
