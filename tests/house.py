@@ -97,9 +97,11 @@ def stays_of_a_sentence() -> list[str]:
     from streamlit.testing.v1 import AppTest
 
     from ui.hosting.gate import libraries
-    from ui.work import desk, models
+    from ui.work import desk, results
 
-    models._LONGEST = models._TIMES = 1e9  # a listing is reused, and no progress is drawn, however
+    results._LONGEST = results._TIMES = (
+        1e9  # a listing is reused, and no progress is drawn, however
+    )
     desk._MOVING = 1e9  # slow the machine is
     stays: list[str] = []
     seen: set[CodeType] = set()

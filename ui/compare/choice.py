@@ -28,7 +28,7 @@ from ui.frame.beside import PAIRINGS, Setup
 from ui.frame.through_time import finished_in_words, others_in_time
 from ui.work.desk import get_tracer, load_for_visit, prepare
 from ui.work.languages import languages_of, recorded_sentence
-from ui.work.models import REFUSALS, fresh, load
+from ui.work.results import REFUSALS, fresh, load
 
 
 @dataclass(frozen=True)

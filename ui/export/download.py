@@ -26,8 +26,7 @@ from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.platform.session import Session, current_session
-from ui.work.models import REFUSALS, load
-from ui.work.results import LONG, Computation, result_of, trace
+from ui.work.results import LONG, REFUSALS, Computation, load, result_of, trace
 from ui.work.roots import without_root
 from ui.work.visit import Budget, budget_of_visit
 

@@ -54,7 +54,7 @@ def _warm_up() -> None:
 def _load_first_model() -> None:
     from transformer.device import available_devices
     from transformer.types import CheckpointError
-    from ui.work.models import entries, load, resolve
+    from ui.work.results import entries, load, resolve
 
     entry, _ = resolve("", entries())
     if entry is None:

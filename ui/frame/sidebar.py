@@ -44,8 +44,7 @@ from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of, recorded_sentence, writes
-from ui.work.models import entries, resolve
-from ui.work.results import once
+from ui.work.results import entries, once, resolve
 
 #: Maximum parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000

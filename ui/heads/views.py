@@ -34,8 +34,7 @@ from ui.frame.page import open_page
 from ui.heads.choice import MEASURES, OWN, HeadsChoice, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.desk import drawn
-from ui.work.models import load
-from ui.work.results import LONG
+from ui.work.results import LONG, load
 from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
 
 #: Maximum number of other roles listed for a head, and of words quoted around a pair.

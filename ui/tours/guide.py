@@ -44,7 +44,7 @@ from ui.tours import (  # noqa: F401 - facts
 from ui.tours.opening import find_broken
 from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours, sheet
 from ui.work.desk import computed, get_trace, prepare
-from ui.work.models import entries, resolve
+from ui.work.results import entries, resolve
 from ui.work.studies import study_of
 
 _BY_NAME, LECTURES = read_tours("tours.toml"), read_tours("lectures.toml", lecture=True)

@@ -31,10 +31,9 @@ from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.platform.session import OutsideFragmentError
-from ui.work import models, results
+from ui.work import results
 from ui.work.lru import Lru
-from ui.work.models import REFUSALS, load
-from ui.work.results import Computation
+from ui.work.results import REFUSALS, Computation, load
 from ui.work.roots import without_root
 from ui.work.visit import BEHIND, budget_of_visit, run_in_turn
 
@@ -313,7 +312,7 @@ def load_for_visit(entry: Entry, device: str) -> Tracer:
 
     Raises: as `load`, and `InputError` if the quota is used up or the visitor stopped it.
     """
-    loaded: Tracer | None = models.MODELS.get(work := (entry.ref, device))
+    loaded: Tracer | None = results.MODELS.get(work := (entry.ref, device))
     if loaded is not None:
         return loaded
     if stopped(work):

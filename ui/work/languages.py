@@ -12,7 +12,7 @@ from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
 from ui.work.desk import load_for_visit
-from ui.work.models import REFUSALS
+from ui.work.results import REFUSALS
 
 #: Preferred languages if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")

@@ -34,7 +34,7 @@ from ui.frame.beside import Setup
 from ui.positions.exhibits import own_positions
 from ui.tokens.views import pieces_shown, read_trace
 from ui.work.lru import Lru
-from ui.work.models import load
+from ui.work.results import load
 
 EN_DE, EN_FR, DE_EN = "everyday-en-de", "everyday-en-fr", "everyday-de-en"
 CAPTIONS, LETTERS = "multi30k-en-de", "reverse-toy"
