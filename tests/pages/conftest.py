@@ -54,7 +54,7 @@ def family(
 ) -> Path:  # fmt: skip
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
-    from transformer.models.one_stack.files import save_stack
+    from transformer.models.one_stack.model import save_stack
 
     data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
     folder = tmp_path_factory.mktemp("family")

@@ -45,8 +45,7 @@ from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
-from transformer.models.one_stack.files import StackCheckpoint, load_stack
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer

@@ -19,7 +19,7 @@ from transformer.config import ConfigError
 from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.models.one_stack.files import ONE_STACK
+from transformer.models.one_stack.model import ONE_STACK
 from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair

@@ -33,8 +33,7 @@ from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
-from transformer.models.one_stack.files import mask_id
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, mask_id
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised

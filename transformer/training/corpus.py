@@ -11,7 +11,7 @@ from pathlib import Path
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.files.atomic import write_atomic
-from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.model import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training import data
 from transformer.training.download import HOMES

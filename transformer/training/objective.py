@@ -16,8 +16,7 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.hooks import Hook
 from transformer.model import Transformer
-from transformer.models.one_stack.files import MASK, mask_id, save_stack
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import MASK, OneStack, mask_id, save_stack
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from transformer.training.corpus import one_side
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy

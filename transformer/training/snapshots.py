@@ -20,8 +20,7 @@ from transformer.files import npz
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.model import Transformer
-from transformer.models.one_stack.files import StackCheckpoint, load_stack, stack_layout
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack, stack_layout
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import task_of, text_of, validation_loss
 from transformer.training.run_folder import RunFolder

@@ -11,7 +11,7 @@ from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
 from transformer.measures.words import source_block
 from transformer.models.catalogue import Entry
-from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.model import MASK
 from transformer.models.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.components.lens import Map

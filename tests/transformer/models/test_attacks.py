@@ -30,7 +30,7 @@ from transformer.models.catalogue import inspect_entry, list_entries, open_trace
 from transformer.models.huggingface import HuggingFaceModel
 from transformer.models.importers import mapping
 from transformer.models.importers.registry import FORMATS
-from transformer.models.one_stack.files import save_stack
+from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import CheckpointError
 

@@ -19,7 +19,7 @@ from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
 from transformer.measures.heads import largest_weights, rank_correlation
 from transformer.models.one_stack.config import Task
-from transformer.models.one_stack.files import mask_id
+from transformer.models.one_stack.model import mask_id
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.study.corpus import Sentence

@@ -9,7 +9,7 @@ from tests.waiting import wait_until
 from transformer.config import ModelConfig
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry
-from transformer.models.one_stack.files import save_stack
+from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import CheckpointError
 from transformer.worker.job import Job, StoppedError

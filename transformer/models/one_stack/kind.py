@@ -4,7 +4,7 @@ from transformer.checkpoint.folder import read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history
 from transformer.models.entry import Entry, identity
-from transformer.models.one_stack.files import check_stack
+from transformer.models.one_stack.model import check_stack
 from transformer.models.one_stack.tracer import StackModel
 
 _TASKS = {

@@ -11,8 +11,7 @@ from torch import Tensor
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
 from transformer.hooks import Record, matching
-from transformer.models.one_stack.files import MASK, load_stack, mask_id
-from transformer.models.one_stack.model import OneStack, StackSteps
+from transformer.models.one_stack.model import MASK, OneStack, StackSteps, load_stack, mask_id
 from transformer.search import request as requests
 from transformer.search.beam import search
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding

@@ -11,8 +11,7 @@ from transformer.config import ConfigError, ModelConfig
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.config import StackConfig, Task
-from transformer.models.one_stack.files import MASK, load_stack, save_stack
-from transformer.models.one_stack.model import StackSteps
+from transformer.models.one_stack.model import MASK, StackSteps, load_stack, save_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
