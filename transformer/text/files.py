@@ -6,10 +6,9 @@ from typing import Any
 
 from transformer.config import ModelConfig, parse_json
 from transformer.text.layout import BY_MODEL, SOURCE_FILES, TABLE_FILE, TARGET_FILES, TOKENIZER_FILE
-from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer
 from transformer.text.table import Marks, Numbered, TableTokenizer
-from transformer.text.tokenizer import Tokenizer, TokenizerError
+from transformer.text.tokenizer import Preparation, Tokenizer, TokenizerError
 
 
 def read_tokenizer(

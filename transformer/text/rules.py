@@ -16,9 +16,8 @@ from typing import Any, Literal, cast, get_args
 from transformer.config import ModelConfig
 from transformer.text.limits import MAX_PIECES
 from transformer.text.marks import visible
-from transformer.text.normalise import Preparation
 from transformer.text.table import Marks, Numbered
-from transformer.text.tokenizer import Tokenized, TokenizerError
+from transformer.text.tokenizer import Preparation, Tokenized, TokenizerError
 
 Unit = Literal["merges", "word", "char"]
 

@@ -17,8 +17,7 @@ from transformer.config import ModelConfig
 from transformer.text import layout
 from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
-from transformer.text.normalise import Preparation
-from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
+from transformer.text.tokenizer import Preparation, Tokenized, Tokenizer, TokenizerError
 
 MAX_ADDED = 2_000
 #: A language tag of OPUS models; longer matches are text.

@@ -26,7 +26,7 @@ from transformer.models.importers.registry import Imported, code
 from transformer.models.importers.settings import ACTIVATIONS, LISTS, Settings, model_config
 from transformer.models.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
-from transformer.text.normalise import LANGUAGE, Preparation
+from transformer.text.tokenizer import LANGUAGE, Preparation
 from transformer.types import CheckpointError, Report
 
 #: Special tokens at the start of every dictionary, and their ids.

@@ -32,9 +32,8 @@ from transformer.models.importers.mapping import (
 from transformer.models.importers.registry import Imported
 from transformer.models.importers.torch_content import read_content
 from transformer.search.decoding import Decoding
-from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
-from transformer.text.tokenizer import TokenizerError
+from transformer.text.tokenizer import LANGUAGE, Preparation, TokenizerError
 from transformer.types import CheckpointError, Report
 
 CONFIG = "config.yaml"

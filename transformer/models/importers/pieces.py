@@ -13,10 +13,9 @@ from transformer.config import ModelConfig
 from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
 from transformer.models.importers.settings import LISTS
 from transformer.text.files import blaming
-from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer, Unit, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
-from transformer.text.tokenizer import TokenizerError
+from transformer.text.tokenizer import Preparation, TokenizerError
 from transformer.types import CheckpointError
 
 #: Common names of SentencePiece models and merge files; {} is the language.

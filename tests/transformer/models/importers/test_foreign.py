@@ -30,8 +30,8 @@ from transformer.models.importers.registry import FORMATS
 from transformer.positions import sinusoids
 from transformer.search.decoding import Decoding
 from transformer.search.rules import PAPER
-from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
+from transformer.text.tokenizer import Preparation
 from transformer.translator import Translator
 
 MAKERS: dict[str, Callable[..., reference.Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
