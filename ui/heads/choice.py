@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer.study.examples import OFS, Term
 from transformer.study.records import Role
-from transformer.study.where import OFS, Term
 from transformer.trace.removals import Head
 from ui.core import url_state
 from ui.core.choice import PlaceChoice

@@ -16,11 +16,10 @@ from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
 from transformer.study.corpus import Sentence
-from transformer.study.examples import Example, examples
+from transformer.study.examples import Example, Look, Of, examples
 from transformer.study.records import Finding, Role, Study
 from transformer.study.roles import MIN_PAIRS, words_of
 from transformer.study.statistics import agreement
-from transformer.study.where import Look, Of
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Floats, InputError

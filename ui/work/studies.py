@@ -12,9 +12,8 @@ import numpy as np
 from figures.labels import percent
 from transformer.checkpoint.reference import ModelRef
 from transformer.files.safe import modified
-from transformer.study.examples import Pairs, pairs_of
+from transformer.study.examples import Pairs, Where, pairs_of
 from transformer.study.records import FOLDER, Finding, Role, Study, cache_folder, studies_of
-from transformer.study.where import Where
 from transformer.trace.removals import Head
 from transformer.types import CheckpointError
 from ui.core import url_state

@@ -23,11 +23,10 @@ from transformer.models.one_stack.model import mask_id
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.study.corpus import Sentence
-from transformer.study.examples import Example, examples, pairs_of
+from transformer.study.examples import OFS, Example, Look, Term, Where, examples, pairs_of
 from transformer.study.importance import ByKind, Model, importance, predicted, readings
 from transformer.study.records import Looks, Role, Study
 from transformer.study.statistics import agreement
-from transformer.study.where import OFS, Look, Term, Where
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
