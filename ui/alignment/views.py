@@ -26,14 +26,21 @@ from transformer.types import Floats, InputError, Report
 from ui.alignment import exhibits
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.presenter import presenting
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
 from ui.core.view import Side, View
-from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
+from ui.core.widgets import (
+    Choice,
+    bound,
+    cell_measure,
+    cells_control,
+    choose_one,
+    layer_and_head,
+    sets,
+)
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import draw_steer_form
 from ui.work.desk import MEASURING, computed, drawn, get_tracer, run

@@ -17,12 +17,11 @@ from transformer.models.catalogue import Entry, find
 from transformer.trace.records import Trace
 from ui.compare.exhibits import Compared
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.examples import by_title, examples_for, languages_of_training, title_of
 from ui.core.languages import Languages, name_of
 from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
-from ui.core.widgets import bound, choose_one
+from ui.core.widgets import Choice, bound, choose_one
 from ui.export.download import source_of
 from ui.frame.beside import PAIRINGS, Setup
 from ui.frame.through_time import finished_in_words, others_in_time

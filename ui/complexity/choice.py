@@ -13,8 +13,8 @@ from transformer.measures.layer_costs import PathKind
 from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import Param
+from ui.core.widgets import Choice
 
 #: Views of the page, as in the URL, and on screen.
 VIEWS = {"time": "Time and memory", "path": "Path length", "maps": "512 tokens here"}

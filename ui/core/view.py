@@ -22,10 +22,10 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.examples import Examples, examples_for, languages_of_training, title_of
 from ui.core.languages import Languages, nearest_code, tag_of, typed_tag
 from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.widgets import Choice
 
 #: Input box limit; models have their own limits in tokens.
 MAX_CHARACTERS = 20_000

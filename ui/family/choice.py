@@ -7,10 +7,10 @@ from typing import Any
 from transformer.evaluation.alignment import ALIGNMENT, best_aligner
 from transformer.models.catalogue import Entry
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.examples import data_of_training
 from ui.core.url_state import Param
 from ui.core.view import View
+from ui.core.widgets import Choice
 
 #: The page's views, which the menu lists.
 PART: Param[str] = Param("part", url_state.one_of(("expects", "stacks", "changes")), "expects")

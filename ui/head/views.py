@@ -21,12 +21,11 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.mount import show
 from ui.components.stages import MOST_DIVISOR, Chosen, stages_component
 from ui.core import url_state
-from ui.core.choice import PlaceChoice
 from ui.core.glossary import linked, term
 from ui.core.layout import draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
 from ui.core.view import OTHER_HEAD, OTHER_LAYER, Side, View, other
-from ui.core.widgets import choose_one, raw_box
+from ui.core.widgets import PlaceChoice, choose_one, raw_box
 from ui.export.download import download_button, figure_for
 from ui.frame.beside import Beside, Changes, Maker, Pair, draw_cell
 from ui.head.exhibits import (

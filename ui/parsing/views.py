@@ -14,11 +14,10 @@ from transformer.training.corpus import TREE
 from transformer.trees.tree import split_words
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.choice import PlaceChoice
 from ui.core.examples import data_of_training, title_of
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import layer_and_head, stores
+from ui.core.widgets import PlaceChoice, layer_and_head, stores
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
 from ui.parsing.exhibits import GLOSSES, drawing, parse

@@ -17,11 +17,10 @@ from transformer.trace import position_vectors
 from transformer.translator import Translator
 from transformer.types import Floats
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.layout import current_theme, draw_chart, draw_plot, section
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one
+from ui.core.widgets import Choice, bound, choose_one
 from ui.export.download import download_below
 from ui.positions import exhibits
 from ui.work.desk import drawn

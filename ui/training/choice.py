@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from figures.labels import KIND_NAMES
 from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, TASKS, ToySettings
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import Param
+from ui.core.widgets import Choice
 
 _DEFAULT = ToySettings()
 
