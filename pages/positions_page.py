@@ -4,7 +4,7 @@ import streamlit as st
 
 from transformer.config import ModelConfig, PositionLayout
 from transformer.trace import position_vectors
-from ui.compare.differences import POSITIONS
+from ui.compare.texts import POSITIONS
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, KIND, LAYER, Param

@@ -25,8 +25,7 @@ from transformer.worker.job import Job
 from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare import pairing, views
 from ui.compare.choice import readers, target_language, warning
-from ui.compare.differences import apart, why_not_subtracted
-from ui.compare.texts import Text, text_of, where_they_differ
+from ui.compare.texts import Text, apart, text_of, where_they_differ, why_not_subtracted
 from ui.compare.views import matching, published, sentences_for
 from ui.core.examples import examples_for
 from ui.core.view import View
