@@ -49,7 +49,7 @@ from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import comes_back, restore
 from transformer.files.npz import packed, read_npz
 from transformer.files.safe import is_there
-from transformer.files.safetensors_file import DTYPES
+from transformer.files.torch_file import DTYPES
 from transformer.files.unread import unread
 from transformer.model import Transformer
 from transformer.positions import make_positions

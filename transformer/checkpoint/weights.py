@@ -20,8 +20,7 @@ from torch.overrides import TorchFunctionMode
 from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at
 from transformer.config import ModelConfig
 from transformer.files.safe import MAX_CACHED, check_file, check_unchanged, is_there, open_file
-from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
-from transformer.files.torch_file import read_torch
+from transformer.files.torch_file import DTYPES, MAX_HEADER, read_header, read_part, read_torch
 from transformer.model import Transformer
 from transformer.positions import sinusoids
 from transformer.types import CheckpointError

@@ -24,7 +24,7 @@ from tests.transformer.models.importers.foreign import fairseq, joeynmt, written
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.files import safetensors_file as reading
+from transformer.files import torch_file as reading
 from transformer.files import torch_file as torch_reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel

@@ -12,7 +12,7 @@ from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import Shape, check_memory, check_type, in_memory
 from transformer.config import ModelConfig
-from transformer.files.safetensors_file import DTYPES
+from transformer.files.torch_file import DTYPES
 from transformer.models.importers.settings import LISTS
 from transformer.positions import sinusoids
 from transformer.types import CheckpointError, Report
