@@ -13,19 +13,17 @@ from transformer.edits.model import Means, edited, head_means
 from transformer.execution import Executions
 from transformer.hooks import Hook
 from transformer.model import Transformer
-from transformer.search.decoding import (
-    PAPER_DECODING,
-    Decoding,
-    default_decoding,
-    default_extra_length,
-)
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import Translation
 from transformer.search.request import (
+    PAPER_DECODING,
+    Decoding,
     Progress,
     RecordOptions,
     SearchOptions,
     SearchRequest,
+    default_decoding,
+    default_extra_length,
     search_request,
 )
 from transformer.text.tokenizer import Tokenized, Tokenizer

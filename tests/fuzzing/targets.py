@@ -26,7 +26,7 @@ from transformer.checkpoint.weights import layout_of
 from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.corpus import read_treebank
 from transformer.training.data import read_csv, read_lines, read_tsv

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from transformer.commands.options import Json, progress_bar
 from transformer.files import hub
 from transformer.models.importers.registry import FORMATS
-from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
+from transformer.search.request import DEFAULT_DECODING, Decoding, default_decoding
 from transformer.types import CheckpointError, InputError
 
 

@@ -9,7 +9,7 @@ from transformer.evaluation import records
 from transformer.evaluation.alignment import ALIGNMENT
 from transformer.evaluation.records import WORDS
 from transformer.models.one_stack.config import StackConfig
-from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.training.corpus import TREE
 from transformer.training.recipe import Recipe
 from transformer.training.typed import Verdict, by_topic, from_dict

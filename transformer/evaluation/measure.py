@@ -47,7 +47,7 @@ from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import data as corpora
 from transformer.training import typed

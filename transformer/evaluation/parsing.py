@@ -7,7 +7,7 @@ from pathlib import Path
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.device import resolve_device
 from transformer.measures.parse import Parse, parsed
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator

@@ -20,7 +20,7 @@ from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
 from transformer.models.one_stack.model import ONE_STACK
-from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights

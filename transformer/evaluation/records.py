@@ -20,7 +20,7 @@ from typing import Any
 from transformer.checkpoint.weights import digest
 from transformer.models.catalogue import Entry
 from transformer.models.one_stack.config import StackConfig
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 
 MEASURED = "measured"
 

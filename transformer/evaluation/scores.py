@@ -16,8 +16,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.decoding import Decoding
 from transformer.search.records import Translation
+from transformer.search.request import Decoding
 from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator
 from transformer.types import InputError

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.evaluation.scores import hypotheses_of
-from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.search.inputs import checked_alpha, checked_beam
+from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.training.data import Pair
 from transformer.translator import Translator
 from transformer.types import Report, no_report

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import streamlit as st
 
 from transformer.models.catalogue import Entry, Kind, ModelRef
-from transformer.search.decoding import PAPER_DECODING
+from transformer.search.request import PAPER_DECODING
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace

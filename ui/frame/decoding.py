@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import signed
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked, term

@@ -18,7 +18,7 @@ from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.models.catalogue import Entry, ModelRef
-from transformer.search.decoding import Decoding, default_decoding
+from transformer.search.request import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term

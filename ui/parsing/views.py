@@ -8,7 +8,7 @@ import streamlit as st
 from figures.labels import code, plain
 from transformer.measures.parse import Reading, read_parse
 from transformer.models.catalogue import Entry
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.trace.records import Trace
 from transformer.training.corpus import TREE
 from transformer.trees.tree import split_words

@@ -30,7 +30,7 @@ from transformer.evaluation.records import stamps, summary_table
 from transformer.evaluation.scores import measure_test, score
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.models.one_stack.model import load_stack
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
 from transformer.training.objective import task_of

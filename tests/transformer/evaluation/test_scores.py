@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from tests.tiny_models import SENTENCES
 from transformer.evaluation import tune
 from transformer.evaluation.scores import evaluate_files, language_of, lc_tok, lc_tok_bleu, score
-from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
 from transformer.training.data import DataError
 from transformer.translator import Translator
 from transformer.types import InputError

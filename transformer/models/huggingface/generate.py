@@ -11,8 +11,8 @@ from torch import Tensor
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import library
 from transformer.models.importers import settings as foreign
-from transformer.search.decoding import Decoding
 from transformer.search.inputs import checked_number, checked_whole
+from transformer.search.request import Decoding
 from transformer.types import CheckpointError, InputError, Report
 
 

@@ -5,7 +5,7 @@ from transformer.models.entry import Entry, identity
 from transformer.models.huggingface import HuggingFaceModel, files
 from transformer.models.huggingface.generate import read_generation
 from transformer.models.importers.kind import MARIAN
-from transformer.search.decoding import DEFAULT_DECODING
+from transformer.search.request import DEFAULT_DECODING
 from transformer.trace.tracer import Tracer
 
 

@@ -31,7 +31,7 @@ from transformer.models.importers.mapping import (
 )
 from transformer.models.importers.registry import Imported
 from transformer.models.importers.torch_content import read_content
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.text.table import Marks
 from transformer.text.tokenizer import LANGUAGE, Preparation, TokenizerError
 from transformer.types import CheckpointError, Report

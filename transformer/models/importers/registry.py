@@ -15,7 +15,7 @@ from transformer.config import ModelConfig
 from transformer.files.folders import replaced_folder
 from transformer.files.unread import unread
 from transformer.models.importers.settings import LISTS
-from transformer.search.decoding import DEFAULT_DECODING, Decoding
+from transformer.search.request import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import CheckpointError, Report
 

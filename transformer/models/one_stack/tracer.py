@@ -14,10 +14,10 @@ from transformer.hooks import Record, matching
 from transformer.models.one_stack.model import MASK, OneStack, StackSteps, load_stack, mask_id
 from transformer.search import request as requests
 from transformer.search.beam import search
-from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.inputs import MAX_TOP_K, checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
+from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer

@@ -33,7 +33,7 @@ from transformer.models.catalogue import inspect_entry, resolve
 from transformer.models.huggingface.files import check_folder
 from transformer.models.huggingface.model import HuggingFaceModel
 from transformer.models.importers.settings import GENERATING
-from transformer.search.decoding import Decoding, default_decoding
+from transformer.search.request import Decoding, default_decoding
 from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace

@@ -25,9 +25,8 @@ from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
 from transformer.models.importers.settings import GENERATING
 from transformer.search.beam import search
-from transformer.search.decoding import default_decoding
 from transformer.search.reader import Reader
-from transformer.search.request import SearchOptions, search_request
+from transformer.search.request import SearchOptions, default_decoding, search_request
 from transformer.search.rules import hugging_face
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
