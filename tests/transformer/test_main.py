@@ -33,7 +33,7 @@ from transformer.config import ModelConfig
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.one_stack.model import load_stack, save_stack
 from transformer.search.records import Translation
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 

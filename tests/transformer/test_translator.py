@@ -10,8 +10,7 @@ from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.measures.beam import beam_tree
 from transformer.model import Transformer
-from transformer.search.rules import PAPER, hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import PAPER, Sampling, hugging_face
 from transformer.text.marks import is_unknown
 from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
 from transformer.trace.records import Trace

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.training.data import find_file, read_lines
 from transformer.types import InputError
 

@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from transformer.commands.options import Checkpoint, Device, Steering, listed, of_kind
 from transformer.search.reader import unknown_text
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.types import InputError
 
 

@@ -11,8 +11,7 @@ from typing import Any, Literal, Self, TypedDict, TypeVar, cast, get_args
 from transformer.config import ModelConfig
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Prefix, Reader, Source, Target
-from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import PAPER, BeamRule, Sampling, SearchSettings, hugging_face
 from transformer.types import InputError
 
 #: The record's name in metrics.json.

@@ -18,7 +18,7 @@ import streamlit as st
 
 from transformer.models.catalogue import Entry, Kind, ModelRef
 from transformer.search.request import PAPER_DECODING
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from ui.core import url_state

@@ -18,7 +18,7 @@ from transformer.execution import Fast, Reference
 from transformer.hooks import Record, Site, matching
 from transformer.model import Transformer
 from transformer.search.beam import Found, search
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import with_edits
 from transformer.translator import Translator

@@ -28,7 +28,7 @@ from figures.tables import MOST_ROWS, to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from tests.views import make_view
 from tests.waiting import wait_until
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.packing import COMPONENTS, pack, style
 from ui.export import download, html

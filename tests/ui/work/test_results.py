@@ -11,7 +11,7 @@ import pytest
 from tests.factories import make_trace
 from tests.views import make_view
 from tests.waiting import wait_until
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.trace.records import Trace
 from transformer.types import CheckpointError, InputError
 from transformer.worker.job import Job, StoppedError, report

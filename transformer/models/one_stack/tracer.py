@@ -18,7 +18,7 @@ from transformer.search.inputs import MAX_TOP_K, checked_new_tokens, checked_who
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
 from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array

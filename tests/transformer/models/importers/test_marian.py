@@ -27,8 +27,7 @@ from transformer.models.importers.settings import GENERATING
 from transformer.search.beam import search
 from transformer.search.reader import Reader
 from transformer.search.request import SearchOptions, default_decoding, search_request
-from transformer.search.rules import hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling, hugging_face
 from transformer.translator import Translator
 from transformer.types import CheckpointError, InputError
 

@@ -13,7 +13,7 @@ from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.config import StackConfig, Task
 from transformer.models.one_stack.model import MASK, StackSteps, load_stack, save_stack
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.tracer import Tracer
