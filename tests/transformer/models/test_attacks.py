@@ -28,7 +28,7 @@ from transformer.files import torch_file as reading
 from transformer.files import torch_file as torch_reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel
-from transformer.models.importers import mapping
+from transformer.models.importers import registry
 from transformer.models.importers.registry import FORMATS
 from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
@@ -289,7 +289,7 @@ def test_weights_that_are_exchanged_between_check_and_reading(
 ) -> None:
     folder = copied(whole, kind, tmp_path)
     path, other = folder / WEIGHTS[kind], whole / "table" / WEIGHTS["table"]
-    place = weights if kind == "own" else mapping
+    place = weights if kind == "own" else registry
     real = place.check_memory
 
     def exchanged(*given: Any) -> None:

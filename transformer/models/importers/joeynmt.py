@@ -22,14 +22,14 @@ from transformer.config import MAX_WHOLE, ModelConfig, Tying
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers import pieces as cutting
 from transformer.models.importers import settings as foreign
-from transformer.models.importers.mapping import (
+from transformer.models.importers.registry import (
     Alias,
+    Imported,
     embedding_aliases,
     gather,
     renamed,
     with_tables,
 )
-from transformer.models.importers.registry import Imported
 from transformer.models.importers.torch_content import read_content
 from transformer.search.request import Decoding
 from transformer.text.table import Marks
