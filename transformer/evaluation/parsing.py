@@ -13,8 +13,7 @@ from transformer.training.data import MissingFileError
 from transformer.translator import Translator
 from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
-from transformer.trees.symbols import CLOSE
-from transformer.trees.tree import Tree
+from transformer.trees.tree import CLOSE, Tree
 from transformer.types import CheckpointError, InputError, Report, no_report
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.

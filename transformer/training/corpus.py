@@ -16,8 +16,7 @@ from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training import data
 from transformer.training.download import HOMES
 from transformer.training.recipe import DataRecipe, Recipe
-from transformer.trees.symbols import is_symbol, symbols
-from transformer.trees.tree import Tree, TreeError, read_tree, simplified
+from transformer.trees.tree import Tree, TreeError, is_symbol, read_tree, simplified, symbols
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from transformer.trees.symbols import TAG
-from transformer.trees.tree import ROOTS, Tree
+from transformer.trees.tree import ROOTS, TAG, Tree
 from transformer.types import Ints, Reals
 
 Span = tuple[int, int]

@@ -24,8 +24,7 @@ from transformer.training.data import Corpus, DataError
 from transformer.training.grow import grown
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.translator import Translator
-from transformer.trees.symbols import rebuild
-from transformer.trees.tree import read_tree
+from transformer.trees.tree import read_tree, rebuild
 from transformer.types import CheckpointError, InputError
 
 LINES = (

@@ -13,15 +13,17 @@ from transformer.search.scoring import masked
 from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
 from transformer.trees.pcfg import Pcfg
 from transformer.trees.score import Score, right_branching, score, total
-from transformer.trees.symbols import is_symbol, rebuild, symbols
 from transformer.trees.tree import (
     MAX_DEPTH,
     Tree,
     TreeError,
     agreeing_tag,
+    is_symbol,
     read_tree,
+    rebuild,
     simplified,
     split_words,
+    symbols,
 )
 
 
