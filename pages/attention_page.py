@@ -18,8 +18,7 @@ from ui.attention.choice import (
     read_choice,
     toggle_find,
 )
-from ui.attention.editing import draw_effect, draw_hint, draw_texts
-from ui.attention.find import draw_find
+from ui.attention.editing import draw_effect, draw_find, draw_hint, draw_texts
 from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
 from ui.core import url_state

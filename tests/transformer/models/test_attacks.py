@@ -25,7 +25,6 @@ from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.files import torch_file as reading
-from transformer.files import torch_file as torch_reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel
 from transformer.models.importers import registry
@@ -324,7 +323,7 @@ PICKLES: dict[str, bytes] = {
 def test_torch_bombs(
     whole: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_reading, "MAX_STEPS", 9_000)
+    monkeypatch.setattr(reading, "MAX_STEPS", 9_000)
     folder = copied(whole, kind, tmp_path)
     path = torch_path(kind, folder)
     damage.archive(path.name, zipfile.ZIP_DEFLATED)(folder)
