@@ -16,10 +16,9 @@ import pytest
 
 import headlight
 import transformer
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, to_csv, to_npz
 from figures.palette import attention_table, categorical, scale_words, signed_table
 from figures.paper import save
-from figures.tables import to_csv, to_npz
 from tests.forks import ROOT
 from transformer.config import ModelConfig
 from transformer.trace.records import Trace

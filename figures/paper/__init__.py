@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, to_csv, to_npz
 from figures.paper.presets import DEFAULT, HALL, POINTS, PRESETS, Preset
-from figures.tables import to_csv, to_npz
 
 __all__ = [
     "DEFAULT", "ENDINGS", "HALL", "PRESETS", "Preset", "save", "to_pages", "to_pdf", "to_png",

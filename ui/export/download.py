@@ -15,10 +15,9 @@ from typing import Any, Self, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.exhibit import Exhibit
+from figures.exhibit import MOST_ROWS, Exhibit, to_csv, to_npz
 from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
-from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN, StoppedError, report
 from ui.core.view import View

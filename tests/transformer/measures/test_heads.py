@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import headlight
-from figures.tables import to_csv, to_npz
+from figures.exhibit import to_csv, to_npz
 from tests.factories import make_trace
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.measures.heads import (
