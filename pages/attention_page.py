@@ -25,7 +25,7 @@ from ui.core import url_state
 from ui.core.view import Request, Side, View, said_next
 from ui.core.widgets import CellChoice, cells_control, units_control
 from ui.frame.cells import about_cells, measured_view
-from ui.frame.changes import first_of_changes
+from ui.frame.editing import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
 from ui.head.views import default_query

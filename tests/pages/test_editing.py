@@ -24,7 +24,7 @@ from transformer.models.catalogue import resolve
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, edits_off, needs
 from transformer.translator import Translator
-from ui.frame import changes
+from ui.frame.editing import divergence
 from ui.removals.pruning import in_words
 from ui.removals.views import in_sum
 
@@ -171,7 +171,7 @@ def test_old_and_new_stand_side_by_side(
 
 def test_a_comma_that_moves_is_not_the_word_that_changes() -> None:
     pairs = ((Word("Straße"), Word("Straße,")), (Word("nicht,"), Word()))
-    assert "at word 2: *nicht" in changes.in_words(SideBySide(pairs, "word"), -3.0)
+    assert "at word 2: *nicht" in divergence(SideBySide(pairs, "word"), -3.0)
 
 
 def test_translate_says_what_a_removed_head_changes_and_marks_its_map(open_page: RunApp) -> None:

@@ -39,8 +39,7 @@ from ui.core.url_state import KIND
 from ui.core.view import View
 from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of, trace_for
-from ui.frame.changes import draw_changes, said_of_changes
-from ui.frame.editing import offer, restore_heads, switch
+from ui.frame.editing import draw_changes, offer, restore_heads, said_of_changes, switch
 from ui.work.desk import computed, drawn, get_trace
 
 _MOST = 10  # heads in the ranking

@@ -27,7 +27,7 @@ from ui.core.view import Side, other
 from ui.core.widgets import bound, choose_one, draw_text
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Download, Maker, Pair, Setup, both_of
-from ui.frame.changes import draw_changes, said_of_changes
+from ui.frame.editing import draw_changes, said_of_changes
 from ui.frame.steering import draw_why_link
 from ui.positions.exhibits import STACKS, OwnPositions, added_positions, own_positions
 from ui.positions.views import PositionsChoice, draw_positions
