@@ -33,9 +33,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.context import Context
 from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Hooks, Record, Site, Stack
+from transformer.hooks import BLOCKS, Context, Hooks, Record, Site, Stack
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.steps import KVCache

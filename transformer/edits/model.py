@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.context import PLAIN, Context
 from transformer.edits.language import KINDS, Edit, parse_edits
-from transformer.hooks import Chain, Hook, Hooks, Site
+from transformer.hooks import PLAIN, Chain, Context, Hook, Hooks, Site
 from transformer.kernels import causal_mask
 from transformer.layers import FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer

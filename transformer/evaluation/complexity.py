@@ -24,10 +24,9 @@ from torch.utils._pytree import tree_leaves
 
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
-from transformer.context import Context
 from transformer.device import resolve_device
 from transformer.evaluation.complexity_records import Cell, Measurement, Provenance
-from transformer.hooks import Record, matching
+from transformer.hooks import Context, Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
 from transformer.types import InputError, Report, literals, no_report
 from transformer.worker.limits import processors

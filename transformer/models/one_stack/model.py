@@ -14,8 +14,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.checkpoint import folder as checkpoints
 from transformer.checkpoint.weights import Layout, SkipInit
 from transformer.config import ConfigError
-from transformer.context import Context
-from transformer.hooks import Hook, Stack, begun, sites
+from transformer.hooks import Context, Hook, Stack, begun, sites
 from transformer.kernels import Dropout, causal_mask, in_stream
 from transformer.layers import EncoderLayer
 from transformer.model import initialise
