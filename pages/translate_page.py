@@ -17,10 +17,9 @@ from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
 from ui.core.view import Request, Side, View, ask_for, said_next
 from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text, weights_alone
-from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
-from ui.frame.steering import draw_steer_form
+from ui.frame.steering import decoded_text, draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.exhibits import why_no_player
 from ui.translate.player import (

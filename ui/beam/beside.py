@@ -12,7 +12,7 @@ from ui.beam.panels import Search, draw_node, draw_tree, draw_why, search_of
 from ui.core.view import Side
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Changes, Maker
-from ui.frame.decoding import decoded_text
+from ui.frame.steering import decoded_text
 
 #: Node settings by side; the numbers of these nodes are below the trees.
 _NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}

@@ -51,7 +51,7 @@ MAX_BEAM, MAX_ALPHA = 10, 2.0
 
 @dataclass(frozen=True)
 class SearchChoice(Choice):
-    """Search settings; the paper's by default, see `ui.frame.decoding` for a checkpoint's own."""
+    """Search settings; the paper's by default, see `ui.frame.steering` for a checkpoint's own."""
 
     beam: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
     alpha: Param[float] = Param(

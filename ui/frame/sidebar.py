@@ -39,9 +39,9 @@ from ui.core.view import (
 )
 from ui.core.widgets import bound, draw_text, fill
 from ui.frame import steering
-from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
+from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of, recorded_sentence, writes
 from ui.work.results import entries, once, resolve

@@ -25,10 +25,9 @@ from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, wei
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.cells import about_cells, measured_side, measured_view
-from ui.frame.decoding import decoded_text
 from ui.frame.editing import heads_taken
 from ui.frame.page import open_page
-from ui.frame.steering import begin_with, undo
+from ui.frame.steering import begin_with, decoded_text, undo
 from ui.frame.through_time import finished
 from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
