@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from ui.beam.choice import BeamChoice, Slot, choice, chosen, ensure_node, keep, mark, mark_of
 from ui.beam.exhibits import search_tree
 from ui.beam.panels import Search, draw_node, draw_tree, draw_why, search_of

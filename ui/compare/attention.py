@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from figures.attention import head_table
-from figures.compare import LETTERS
+from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
 from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.compare import LETTERS, beside
+from figures.attention import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import KIND_NAMES
 from transformer.measures.compare import HeadPair, Matching, head_agreements, match, total_log_prob

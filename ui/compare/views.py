@@ -15,7 +15,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import KIND_NAMES, count, plain, shorten, signed
 from transformer.evaluation.records import TESTS, TEXTS, records

@@ -7,7 +7,7 @@ from typing import Any, Self
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.compare import beside
+from figures.attention import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import one_stop, plain
 from ui.core.glossary import term

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from figures.exhibit import Exhibit
 from transformer.attribution.cells import Place
 from transformer.measures.heads import mutual_information

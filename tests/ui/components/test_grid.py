@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from figures.compare import LIMITS
+from figures.attention import LIMITS
 from figures.labels import query_labels
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.compare import describe_difference, scale_limit
+from figures.attention import describe_difference, scale_limit
 from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.compare import divergence

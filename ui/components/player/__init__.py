@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from figures.compare import scale_limit
+from figures.attention import scale_limit
 from figures.labels import (
     EFFECT_ENDS,
     READS_PREDICTS,
