@@ -38,8 +38,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
 from transformer.study.corpus import DEFAULT, NAMES, survey
-from transformer.study.links import with_links
-from transformer.study.reading import control_of, targets_of
+from transformer.study.links import control_of, targets_of, with_links
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.trace.records import Pair

@@ -27,7 +27,7 @@ from transformer.files.npz import Arrays, packed
 from transformer.models.catalogue import open_tracer, resolve
 from transformer.study import records, statistics
 from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
-from transformer.study.reading import control_of, targets_of, traces_of
+from transformer.study.links import control_of, targets_of, traces_of
 from transformer.study.roles import Tally, annotated, looks, rarest, roles_of, text_hits, words_of
 from transformer.text.marks import decoded
 from transformer.trace.records import Trace

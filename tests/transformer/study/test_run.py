@@ -17,8 +17,8 @@ from transformer.models.catalogue import resolve
 from transformer.models.one_stack.tracer import StackModel
 from transformer.study import run
 from transformer.study.corpus import Sentence, read
+from transformer.study.links import control_of, randomised
 from transformer.study.page import section
-from transformer.study.reading import control_of, randomised
 from transformer.study.records import Role, Study, studies_of
 from transformer.study.roles import Tally, annotated
 from transformer.study.run import study
