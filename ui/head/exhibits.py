@@ -17,7 +17,7 @@ from figures.labels import (
     signed,
     texts_of,
 )
-from transformer.attribution.reasons import Reasons, Trial, reasons, trials
+from transformer.attribution.cells import Reasons, Trial, reasons, trials
 from transformer.search.inputs import checked_number
 from transformer.trace.inspection import inspect_head
 from transformer.trace.parts import Part

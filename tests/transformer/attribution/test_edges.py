@@ -10,8 +10,8 @@ import torch
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
+from transformer.attribution.cells import reasons, score_without, trials
 from transformer.attribution.edges import MEASURES, edges, effects, mix, row_shares
-from transformer.attribution.reasons import reasons, score_without, trials
 from transformer.config import ModelConfig
 from transformer.edits.model import edited
 from transformer.hooks import Record, Site
