@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recipes.tools.phrasebook import SLOT, fill, read_phrases
 from recipes.tools.tables import Triple
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 
 FILE = Path(__file__).parents[2] / "transformer/training/linked_sentences.tsv"
 #: Sentences, and the most words of a slot and of a sentence.

@@ -12,7 +12,7 @@ from transformer.checkpoint.weights import weights_digest
 from transformer.commands.cluster import Dask, in_parts, spread
 from transformer.commands.options import Checkpoint, Device, Json, Quiet, of_kind, progress_bar
 from transformer.config import ConfigError
-from transformer.files.atomic import check_place, write_atomic
+from transformer.files.folders import check_place, write_atomic
 from transformer.training.data import find_file, read_lines, read_parallel
 from transformer.types import InputError
 

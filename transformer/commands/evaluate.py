@@ -10,7 +10,7 @@ from transformer.checkpoint.weights import weights_digest
 from transformer.commands import options
 from transformer.commands.cluster import Dask, whole_file
 from transformer.config import ConfigError
-from transformer.files.atomic import check_place, write_atomic
+from transformer.files.folders import check_place, write_atomic
 from transformer.training.data import read_parallel
 from transformer.types import InputError
 

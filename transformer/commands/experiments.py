@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from transformer.commands.cluster import Dask, spread
 from transformer.commands.options import Device, Json, Quiet, of_kind, progress_bar
 from transformer.edits.language import parse_edits, text_of
-from transformer.files.atomic import check_place, write_atomic
+from transformer.files.folders import check_place, write_atomic
 from transformer.measures.layer_costs import LAYER_COSTS
 from transformer.types import InputError
 

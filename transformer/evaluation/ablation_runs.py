@@ -12,7 +12,7 @@ from transformer.evaluation.ablations import BASE, Results, Run, Variation
 from transformer.evaluation.measure import read_metrics
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import score
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.search.request import PAPER_DECODING
 from transformer.training.corpus import load_held_out
 from transformer.training.distributed import wants_bfloat16

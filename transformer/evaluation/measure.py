@@ -43,8 +43,7 @@ from transformer.evaluation.records import (
 )
 from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
+from transformer.files.folders import replaced_folder, write_atomic
 from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
+from transformer.files.folders import replaced_folder, write_atomic
 from transformer.files.npz import read_npz
 from transformer.files.safe import json_object
 from transformer.study.corpus import Sentence

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.files.npz import Arrays, packed
 from transformer.models.catalogue import open_tracer, resolve
 from transformer.study import records, statistics

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.models.one_stack.model import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training import data

@@ -17,8 +17,7 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
 from transformer.config import ConfigError
 from transformer.files import npz
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
+from transformer.files.folders import replaced_folder, write_atomic
 from transformer.model import Transformer
 from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack, stack_layout
 from transformer.training.corpus import encode_pairs, load_corpus

@@ -16,7 +16,7 @@ from tests.transformer.damage import edit
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import digest, outline, weights_digest
 from transformer.files import folders, leftovers
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.files.leftovers import own_prefix
 from transformer.model import Transformer
 from transformer.models.catalogue import list_entries

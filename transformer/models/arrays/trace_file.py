@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.files.atomic import check_place, write_atomic
+from transformer.files.folders import check_place, write_atomic
 from transformer.files.npz import describe_npz, packed, read_npz
 from transformer.models.arrays import maps as checks
 from transformer.models.arrays.maps import ALIASES, SINGLE
