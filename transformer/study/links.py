@@ -1,4 +1,4 @@
-"""Corpus sentences read by a model, and roles of cross-attention heads by known word links.
+"""Roles of cross-attention heads by known word links, and the reading of corpus sentences.
 
 Text: 240 sentences of the training text that know their links (`transformer.training.linked`). The
 model follows the given translation; each linked target word is a trial, a hit has its largest
