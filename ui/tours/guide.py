@@ -32,7 +32,15 @@ from ui.core.widgets import filled, sets
 from ui.frame.page import Page, open_page, page_at
 from ui.frame.through_time import moments
 from ui.removals.views import NEEDS, effect_of, single_heads, together
-from ui.tours import own, position_facts, scene_facts
+from ui.tours import (  # noqa: F401 - facts
+    own,
+    position_facts,
+    scene_facts,
+    study_facts,
+    trace_facts,
+    training_exhibits,
+    worth_facts,
+)
 from ui.tours.opening import find_broken
 from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours, sheet
 from ui.work.desk import computed, get_trace, prepare
@@ -148,7 +156,7 @@ def fits(view: View) -> bool:
     here = current_stop()
     if here is not None and here.tour.lecture:
         return True
-    if here is not None and here.stop.facts.__module__ == position_facts.__name__:
+    if here is not None and here.stop.facts.__module__ == study_facts.__name__:
         return study_of(view.entry.ref) is not None
     return view.kind == "checkpoint"
 

@@ -35,8 +35,8 @@ from ui.core.examples import examples_for
 from ui.frame.page import all_pages
 from ui.removals.views import effect_of, together
 from ui.tours.guide import LECTURES, TOURS
-from ui.tours.position_facts import clearest
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, sheet, stem
+from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, length_of, training_exhibit
 from ui.tours.training_facts import PAPER_UPDATES, training_facts, whose
