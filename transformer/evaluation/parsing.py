@@ -11,8 +11,7 @@ from transformer.search.request import Decoding
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator
-from transformer.trees.pcfg import Pcfg
-from transformer.trees.score import Score, right_branching, score, total
+from transformer.trees.score import Pcfg, Score, right_branching, score, total
 from transformer.trees.tree import CLOSE, Tree
 from transformer.types import CheckpointError, InputError, Report, no_report
 

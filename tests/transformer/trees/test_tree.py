@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from transformer.search.scoring import masked
 from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
-from transformer.trees.pcfg import Pcfg
-from transformer.trees.score import Score, right_branching, score, total
+from transformer.trees.score import Pcfg, Score, right_branching, score, total
 from transformer.trees.tree import (
     MAX_DEPTH,
     Tree,
