@@ -27,11 +27,11 @@ from transformer.search.request import (
     search_request,
 )
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.batches import Batches
 from transformer.trace.building import forcing_gap
 from transformer.trace.records import Pair, Stream, Trace
 from transformer.trace.stream import later_layers_skipped, record_stream
 from transformer.trace.tracer import Ability
+from transformer.trace.whole import Batches
 from transformer.trees.grammar import symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind, InputError, literals
 
