@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast, get_args
 
 from transformer.checkpoint.weights import weights_digest
-from transformer.commands.cluster import Dask, in_parts, spread
-from transformer.commands.options import Checkpoint, Device, Json, Quiet, of_kind, progress_bar
+from transformer.commands import options
 from transformer.config import ConfigError
 from transformer.files.folders import check_place, write_atomic
 from transformer.training.data import find_file, read_lines, read_parallel
@@ -49,7 +48,7 @@ class Linked(NamedTuple):
 
 def align(
     *,
-    checkpoint: Checkpoint,
+    checkpoint: options.Checkpoint,
     src: Annotated[Path | None, "FILE", "sentences, plain or .gz; default: standard input"] = None,
     tgt: Annotated[
         Path | None, "FILE", "their translations; default: the model's own"
@@ -66,10 +65,10 @@ def align(
         Path | None, "DIR", "instead: score every head on alignment-de-en in this folder"
     ] = None,
     write: Annotated[bool, "with --data: save the table in the checkpoint's metrics.json"] = False,
-    json_: Json = False,
-    dask: Dask = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
+    json_: options.Json = False,
+    dask: options.Dask = None,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """Link the words of a file's translations, or score each head's links."""
     from transformer.measures.pharaoh import written
@@ -92,10 +91,10 @@ def align(
         lines = read_lines(find_file(src)) if src else sys.stdin.read().splitlines()
         pairs = [(line, None) for line in lines]
     texts: dict[str, list[str]] = {name: [] for name in outputs}
-    parts = in_parts(enumerate(pairs, 1))
+    parts = options.in_parts(enumerate(pairs, 1))
     make = partial(linked, checkpoint.absolute(), device, place)
-    with progress_bar(disable=quiet or None, unit=" sentences") as report:
-        for results in spread(dask, make, parts):
+    with options.progress_bar(disable=quiet or None, unit=" sentences") as report:
+        for results in options.spread(dask, make, parts):
             for one in results:
                 texts["pharaoh"].append(written(one.links))
                 texts["subwords"].append(written(one.token_links))
@@ -124,7 +123,7 @@ def _known(checkpoint: Path, place: Place) -> Place:
     layer, head, row = place.layer, place.head, place.row
     if layer is None and head is None and row is None:
         try:
-            ref = of_kind(checkpoint, "checkpoint", "one_stack")
+            ref = options.of_kind(checkpoint, "checkpoint", "one_stack")
             table = read_metrics(ref.folder)[1][ALIGNMENT]
             layer, head, _ = best_aligner(table)
             row = min(get_args(Row), key=lambda row: table[row][layer][head])
@@ -142,7 +141,9 @@ def _known(checkpoint: Path, place: Place) -> Place:
 def _opened(checkpoint: Path, device: str) -> Any:
     from transformer.models.catalogue import open_tracer
 
-    return open_tracer(of_kind(checkpoint, "checkpoint", "one_stack", "huggingface"), device)
+    return open_tracer(
+        options.of_kind(checkpoint, "checkpoint", "one_stack", "huggingface"), device
+    )
 
 
 def linked(
@@ -196,7 +197,7 @@ def _score(checkpoint: Path, data: Path, write: bool, json_: bool, device: str) 
     from transformer.models.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
-    ref = of_kind(checkpoint, "checkpoint", "one_stack")
+    ref = options.of_kind(checkpoint, "checkpoint", "one_stack")
     if write and ref.updates is not None:
         raise ConfigError(f"{checkpoint}: --write needs the checkpoint itself, not a snapshot")
     recipe, metrics = read_metrics(ref.folder)
@@ -208,7 +209,7 @@ def _score(checkpoint: Path, data: Path, write: bool, json_: bool, device: str) 
         or {recipe.data.src, recipe.data.tgt} != {"de", "en"}
     ):
         raise ConfigError(f"{checkpoint}: does not translate between German and English")
-    with progress_bar(unit=" sentences") as show:
+    with options.progress_bar(unit=" sentences") as show:
         errors = head_errors(model, aligned, show)
     weights, setting = weights_digest(checkpoint), "the given translation, followed"
     record = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)

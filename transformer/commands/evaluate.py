@@ -8,7 +8,7 @@ from typing import Annotated
 
 from transformer.checkpoint.weights import weights_digest
 from transformer.commands import options
-from transformer.commands.cluster import Dask, whole_file
+from transformer.commands.options import Dask, whole_file
 from transformer.config import ConfigError
 from transformer.files.folders import check_place, write_atomic
 from transformer.training.data import read_parallel

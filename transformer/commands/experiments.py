@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from transformer.commands.cluster import Dask, spread
-from transformer.commands.options import Device, Json, Quiet, of_kind, progress_bar
+from transformer.commands.options import Dask, Device, Json, Quiet, of_kind, progress_bar, spread
 from transformer.edits.language import parse_edits, text_of
 from transformer.files.folders import check_place, write_atomic
 from transformer.measures.layer_costs import LAYER_COSTS

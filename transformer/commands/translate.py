@@ -7,8 +7,7 @@ from dataclasses import replace
 from io import BufferedReader
 from typing import cast
 
-from transformer.commands.cluster import Dask, whole_file
-from transformer.commands.options import Sentences, Steering, listed, of_kind
+from transformer.commands.options import Dask, Sentences, Steering, listed, of_kind, whole_file
 from transformer.search.records import Translation
 from transformer.types import InputError
 
