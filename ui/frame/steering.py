@@ -28,7 +28,7 @@ from ui.frame.page import link_to
 from ui.work.desk import get_translator, load_for_visit, resume
 from ui.work.visit import fall_back
 
-_HOW = ("Beam", "Greedy", "Sample")
+_HOWS = ("Beam", "Greedy", "Sample")
 
 #: Session key: settings filled from checkpoint defaults.
 _FILLED = "headlight_filled_decoding"
@@ -70,7 +70,7 @@ def draw_decoding(default: Decoding, samples: bool = True, visible: bool = True)
     how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
         st.segmented_control(
-            "Search", _HOW if samples else _HOW[:2], label_visibility="collapsed", required=True,
+            "Search", _HOWS if samples else _HOWS[:2], label_visibility="collapsed", required=True,
             width="stretch", **filled("search_box", how, partial(_take_search, default)),
         )  # fmt: skip
         if how == "Beam":
