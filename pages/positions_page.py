@@ -12,7 +12,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.frame.page import Entry, Page
 from ui.positions import views
-from ui.positions.split import SPLIT, draw_split
+from ui.positions.views import SPLIT, draw_split
 from ui.work.desk import get_translator
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
