@@ -96,8 +96,7 @@ def _maps(view: View) -> None:
     bias = "" if split.bias is None else " The fifth part comes from the biases of W_Q and W_K."
     st.caption(
         f"Variation within a row (root mean square): {deviations}. The softmax ignores what is "
-        "constant in a row, so this shows whether the head works by content or by position."
-        f"{bias}"
+        f"constant in a row, so this shows whether the head works by content or by position.{bias}"
     )
     total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
     masked = np.where(split.mask, total, -np.inf)
@@ -153,18 +152,17 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
 
 
 def draw_positions(
-    place: DeltaGenerator, table: Floats, key: str, alt: str, *, height: int = 300,
-    trained: int | None = None, limit: float | None = None,
-) -> None:  # fmt: skip
+    place: DeltaGenerator, table: Floats, key: str, alt: str, height: int = 300, **marks: Any
+) -> None:
     """Draw a table of positions, [n, d_model].
 
     Args:
         key: of the chart.  alt: for screen readers.
-        trained: length of the longest training sentence, which is marked.
-        limit: end of the colour scale, see `figures.positions.encoding_heatmap`.
+        marks: `trained` and `limit` of `figures.positions.encoding_heatmap`.
     """
-    look: dict[str, Any] = {"height": height, "trained": trained, "limit": limit}
-    draw_plot(place, drawn(plots.encoding_heatmap, table, current_theme(), **look), key, alt)
+    theme = current_theme()
+    figure = drawn(plots.encoding_heatmap, table, theme, height=height, **marks)
+    draw_plot(place, figure, key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
@@ -185,9 +183,9 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     table = position_vectors.encoding(**size)
     names = position_vectors.dimension_names(d_model, layout)
     theme = current_theme()
-    draw_plot(place, drawn(plots.encoding_heatmap, table, theme, trained=trained), "table",
-              f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
-              "left, slow ones on the right.")  # fmt: skip
+    alt = f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
+    alt += "left, slow ones on the right."
+    draw_positions(place, table, "table", alt, height=420, trained=trained)
     place.expander("The formula").markdown(
         r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i) \qquad PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)"
         r"\qquad \omega_i = 10000^{-2i/d_\text{model}}$$"
