@@ -3,7 +3,7 @@
     config.json         the `ModelConfig`, and the hashes of the tokenizer's files
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
     tokenizer.model     the SentencePiece model; other tokenizers have more files, see
-                        `transformer.text.files`
+                        `transformer.text.rules`
     metrics.json        measured figures, optional
     snapshots.npz       weights at moments of training, optional
     README.md           the model card, optional
@@ -52,8 +52,8 @@ from transformer.files.torch_file import DTYPES
 from transformer.files.unread import unread
 from transformer.model import Transformer
 from transformer.positions import make_positions
-from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
+from transformer.text.rules import read_tokenizer
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError, InputError
 

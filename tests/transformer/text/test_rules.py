@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.tiny_models import SMALL
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.text.files import read_tokenizer
-from transformer.text.rules import LONGEST_WORD, Merges, RuleTokenizer, read_codes
+from transformer.text.rules import LONGEST_WORD, Merges, RuleTokenizer, read_codes, read_tokenizer
 from transformer.text.table import Numbered
 from transformer.text.tokenizer import Preparation, TokenizerError
 from transformer.translator import Translator

@@ -36,7 +36,7 @@ from transformer.models.importers.settings import (
     model_config,
 )
 from transformer.search.inputs import checked_whole
-from transformer.text.files import blaming
+from transformer.text.rules import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
 from transformer.types import CheckpointError, InputError, Report

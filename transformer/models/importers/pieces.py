@@ -12,8 +12,7 @@ from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
 from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
 from transformer.models.importers.settings import LISTS
-from transformer.text.files import blaming
-from transformer.text.rules import RuleTokenizer, Unit, read_codes
+from transformer.text.rules import RuleTokenizer, Unit, blaming, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import Preparation, TokenizerError
 from transformer.types import CheckpointError
