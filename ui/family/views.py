@@ -311,13 +311,6 @@ def changes(entry: Entry) -> list[tuple[str, str, str]]:
     ]
 
 
-#: Layer and head of each translator.
-_PARAMS = {
-    "two": (StacksChoice.layer_two, StacksChoice.head_two),
-    "one": (StacksChoice.layer_one, StacksChoice.head_one),
-}
-
-
 def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     """Draw a sentence through a two-stack and a single-stack translator."""
     pair = pair_of(entries)
@@ -340,9 +333,9 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     traces = get_trace(two), get_trace(one)
     left, right = st.columns(2, gap="large")
     with left:
-        two_at = _draw_side("two", two, traces[0])
+        two_at = _draw_side(two, traces[0], StacksChoice.layer_two, StacksChoice.head_two)
     with right:
-        one_at = _draw_side("one", one, traces[1])
+        one_at = _draw_side(one, traces[1], StacksChoice.layer_one, StacksChoice.head_one)
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: exhibits.looks_exhibit(
@@ -367,7 +360,9 @@ def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
     return two, one
 
 
-def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
+def _draw_side(
+    view: View, trace: Trace, layer_param: Param[int | None], head_param: Param[int | None]
+) -> tuple[int, int]:
     """Draw one translator; return its layer and head, from 0."""
     entry = view.entry
     maps = trace.cross if trace.cross.size else source_block(trace).weights
@@ -380,7 +375,6 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     if layer >= n_layers or head >= n_heads:
         layer, head, note = 0, 0, ""
     notes = [note] if note and entry.updates is None else []  # measured on the finished model
-    layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
     head = url_state.index(head_param, n_heads, head)
     with st.container(horizontal=True):
@@ -395,7 +389,7 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
         notes.append(f"This head puts {share:.0%} of its weight on the source")
     where = f"{kind}: layer {layer + 1}, head {head + 1}"
     picture = Map(weights, rows, columns, where, "translation", "source")
-    draw_map(picture, f"family_{name}", max_height=370, height=370)
+    draw_map(picture, f"family_map_{layer_param.name}", max_height=370, height=370)
     draw_text(f"“{trace.text}”", view.spoken[1])
     st.caption("".join(f"{note}. " for note in notes))
     return layer, head
