@@ -1,19 +1,15 @@
 """Entries of a catalogue: models on disk, described without loading them."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig
-from transformer.files.safe import MAX_CACHED, json_object
 from transformer.models.one_stack.config import StackConfig
-from transformer.trace.tracer import Tracer
 from transformer.types import CheckpointError
 
 
@@ -103,37 +99,3 @@ class Entry:
         if updates not in [snapshot.updates for snapshot in self.history.snapshots]:
             raise CheckpointError(f"{self.name}: no snapshot after {updates:,} updates")
         return replace(self, name=at(self.name, updates), ref=self.ref.after(updates))
-
-
-class ModelKind(Protocol):
-    """A module of this package that opens one kind of models."""
-
-    def fits(self, ref: ModelRef) -> bool:
-        """Return True if the content of a model is of this kind."""
-
-    def describe(self, ref: ModelRef) -> Entry:
-        """Describe a model without loading it.
-
-        Raises: `CheckpointError`, one line with the file and its fault.
-        """
-
-    def open(self, ref: ModelRef, device: str) -> Tracer:
-        """Load a model. Raises `CheckpointError`, and `InputError` for an unknown device."""
-
-
-def identity(folder: Path) -> dict[str, Any] | None:
-    """Return the format's keys in config.json, or None if the file is missing."""
-    path = folder / "config.json"
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return _identity(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=MAX_CACHED)
-def _identity(path: Path, *version: int) -> dict[str, Any]:
-    with suppress(CheckpointError):
-        values = json_object(path)
-        return {name: values[name] for name in ("model_type", "task") if name in values}
-    return {}

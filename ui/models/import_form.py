@@ -7,9 +7,9 @@ import streamlit as st
 from figures.labels import code, in_bytes, plain
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
 from transformer.models.catalogue import Entry
-from transformer.models.importers.kind import format_of
 from transformer.models.importers.registry import FORMATS, Format
 from transformer.models.importers.torch_content import explanation, hint
+from transformer.models.kinds import format_of
 from transformer.types import CheckpointError
 from transformer.worker.limits import free_memory
 from ui.core import url_state

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from transformer.config import parse_json
 from transformer.files.safe import MAX_TABLE, is_there, read_small
-from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.arrays.trace_file import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among

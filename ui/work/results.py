@@ -21,7 +21,7 @@ import torch
 from figures.labels import in_bytes
 from transformer.attribution.cells import measured
 from transformer.files.safe import fingerprint, modified
-from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.arrays.trace_file import ArchivedTrace
 from transformer.models.catalogue import Entry, describe, find, inspect_entry, list_entries
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
