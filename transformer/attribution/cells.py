@@ -238,17 +238,12 @@ def measured(
         of = edges(network.model, trace, measure, kinds=kinds, progress=progress)
         gap = of.gap
         for kind in kinds:
-            blocks = row_shares(of.blocks[kind], of.streams[kind])
-            wide[kind] = _widened(row_shares(of.heads[kind]), blocks)
+            blocks = row_shares(of.blocks[kind], of.streams[kind])[:, None]  # [L, 1, n, m]
+            maps = np.concatenate([row_shares(of.heads[kind]), blocks], axis=1)
+            wide[kind] = np.concatenate([maps, maps.mean(0, keepdims=True)])  # and over layers
     if words_only:
         wide = {kind: _words(trace, kind, maps, measure) for kind, maps in wide.items()}
     return Cells(measure, wide, words_only, gap).instead_of_weights(trace)
-
-
-def _widened(heads: Floats, blocks: Floats) -> Floats:
-    """Append blocks [L, n, m] to heads [L, H, n, m], and the means over layers of both."""
-    wide = np.concatenate([heads, blocks[:, None]], axis=1)
-    return np.concatenate([wide, wide.mean(0, keepdims=True)])
 
 
 def _fill_effects(

@@ -8,7 +8,6 @@ All sessions share loaded models. Paths are checked against the configured roots
 `ui.work.roots`).
 """
 
-import dataclasses
 import gc
 import threading
 import time
@@ -194,7 +193,7 @@ def trace(request: Request) -> Trace:
     def make() -> Trace:
         model = load(request)
         if request.cells:
-            weights = trace(dataclasses.replace(request, cells=()))
+            weights = trace(replace(request, cells=()))
             with LONG.turn():
                 report(*UNKNOWN)
                 return measured(model, weights, **dict(request.cells), progress=report)
@@ -239,4 +238,4 @@ def _bounded(trace: Trace) -> Trace:
     For a long sentence it has every row of the beam, many times the size of the rest.
     """
     large = trace.search is not None and seal(trace) > CACHE.limit // _LARGEST
-    return dataclasses.replace(trace, search=None) if large else trace
+    return replace(trace, search=None) if large else trace
