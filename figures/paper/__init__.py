@@ -13,7 +13,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from figures.exhibit import Exhibit, to_csv, to_npz
-from figures.paper.style import DEFAULT, HALL, POINTS, PRESETS, Preset
+from figures.paper.presets import DEFAULT, HALL, POINTS, PRESETS, Preset
 
 __all__ = [
     "DEFAULT", "ENDINGS", "HALL", "PRESETS", "Preset", "save", "to_pages", "to_pdf", "to_png",

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from figures.exhibit import Exhibit, Graph, Lines, Panel, Series
 from figures.paper.parts import ColourBar, Colours, Matrix, Plot, cell_size
-from figures.paper.style import POINTS, SPACING, Preset, Sheet, fitted, label, width, wrapped
+from figures.paper.presets import POINTS, Preset
+from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 from figures.paper.tree import Sentences, Tree
 
 _PAGE = 9.0 * POINTS  # height of a printed page between margins

@@ -26,7 +26,8 @@ from figures.palette import (
     signed_table,
     weight_levels,
 )
-from figures.paper.style import SPACING, Preset, Sheet, fitted, label, width, wrapped
+from figures.paper.presets import Preset
+from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
 _APART = 1.05  # label distance, in type sizes
 _LEAST_LABEL = 0.65  # of a slide's labels, in type sizes

@@ -17,7 +17,8 @@ from matplotlib.transforms import Bbox
 from figures.exhibit import Graph, Lines
 from figures.labels import show_token, signed
 from figures.palette import attention_table, hex_of, ink_on, mixed, weight_levels
-from figures.paper.style import SPACING, Preset, Sheet, fitted, label, width, wrapped, xml_safe
+from figures.paper.presets import Preset
+from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped, xml_safe
 
 _MOST_DROPPED = 5  # wider beams omit the edges to dropped nodes
 _ROOT = -1  # index and step

@@ -35,7 +35,7 @@ from figures.exhibit import (
 from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import PRESETS, Preset, style, to_pdf, to_png, to_svg
 from figures.paper.parts import pooled
-from figures.paper.style import DEFAULT, LEAST_TYPE
+from figures.paper.presets import DEFAULT, LEAST_TYPE
 from tests.figures.drawing import Drawing, drawing
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
 

@@ -12,7 +12,8 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from figures.exhibit import Exhibit, Graph, Panel, Series
 from figures.labels import plain_token, query_labels
 from figures.paper import PRESETS, Preset
-from figures.paper.style import LEAST_TYPE, width
+from figures.paper.presets import LEAST_TYPE
+from figures.paper.style import width
 from figures.positions import cosines
 from tests.factories import make_trace
 from tests.figures.drawing import drawing
