@@ -15,9 +15,8 @@ from transformer.checkpoint.reference import Kind, ModelRef, split_name
 from transformer.files.safe import MAX_CACHED, fingerprint, is_there, modified
 from transformer.files.unread import listed
 from transformer.models.arrays.trace_file import SUFFIX
-from transformer.models.entry import Entry
 from transformer.models.importers.registry import FORMATS
-from transformer.models.kinds import KINDS
+from transformer.models.kinds import KINDS, Entry
 from transformer.trace.tracer import Tracer
 from transformer.types import CheckpointError
 
