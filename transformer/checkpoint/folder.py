@@ -44,8 +44,7 @@ from transformer.checkpoint.weights import (
 )
 from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
 from transformer.files import safe
-from transformer.files.folders import replaced_folder, write_atomic
-from transformer.files.leftovers import comes_back, restore
+from transformer.files.folders import comes_back, replaced_folder, restore, write_atomic
 from transformer.files.npz import packed, read_npz
 from transformer.files.safe import is_there
 from transformer.files.torch_file import DTYPES

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from transformer.config import parse_json
-from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
+from transformer.files.folders import FETCHED, own_prefix, remove_stages
 from transformer.files.safe import is_folder
 from transformer.files.unread import unread
 from transformer.types import CheckpointError, Report, no_report

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from figures.labels import in_bytes
+from transformer.files.folders import STAGE, own_prefix, remove_stages
 from transformer.files.hub import MAX_BYTES, HubModel, fetch
-from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.files.unread import unread
 from transformer.models.importers.registry import FORMATS, Format, put_in_place

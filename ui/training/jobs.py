@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from transformer.files.leftovers import RUNS, own_prefix
+from transformer.files.folders import RUNS, own_prefix
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import train_toys
 from transformer.training.toys.settings import ToySettings
