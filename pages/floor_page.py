@@ -9,7 +9,7 @@ from ui.core.glossary import word_start
 from ui.core.view import Side
 from ui.export.download import download_below
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
-from ui.floor.views import WHOLE, FloorChoice, choice_now, draw_plan
+from ui.floor.views import WHOLE, FloorChoice, choice_now, choose_again, draw_plan
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -25,6 +25,7 @@ def draw(side: Side) -> None:
     view, trace = side.view, side.trace
     config = view.entry.config
     assert config is not None  # true of this project's checkpoints
+    choose_again(view, trace)
     chosen = choice_now(view, trace)
     draw_plan(view, trace, computed(view, WHOLE), config, chosen)
     stack = next((name for name in KINDS if chosen.focus.startswith(name)), "decoder")

@@ -29,7 +29,8 @@ ROW = """(name) => [...document.querySelector(".view").shadowRoot
     .querySelectorAll(`.stages tr[data-part=${name}] td`)]
     .map((cell) => Number(cell.textContent.replace("\\u2212", "-")))"""
 VIEW = "document.querySelector('.view').shadowRoot.querySelector('.plan').plan"
-
+SMALL = ".band span, .token, .candidate bdi, .candidate .size, .part"
+SIZES = "(all) => all.map((at) => parseFloat(getComputedStyle(at).fontSize))"
 CUT = "(at) => at.scrollHeight - at.clientHeight + at.scrollWidth - at.clientWidth"
 
 
@@ -153,8 +154,15 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     expect(page.locator(".count")).to_have_text(f"step 4 of {len(trace.tgt_tokens)}")
     page.keyboard.press("Escape")
     expect(panel.locator(".list tbody tr")).to_have_count(3)
+    expect(page.locator("button.band.layer")).to_have_count(1 + 2)  # beside a panel, too
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+    page.get_by_role("button", name="Linear and softmax").click()
+    rest = 1 - np.exp(trace.top_log_probs[3, :6]).sum()
+    expect(panel.locator("[data-part=candidates] tr").last).to_contain_text(f"else{rest:.2%}")
+    page.evaluate(f"{VIEW}.root.style.cssText = '--hl-scale: 1.35; font-size: 18.9px'")
+    page.evaluate(f"{VIEW}.unfold(null)")  # a class reads 15 px
+    assert min(page.locator(SMALL).evaluate_all(SIZES)) >= 15
 
 
 def test_the_film_writes_the_translation_word_by_word(
@@ -162,11 +170,12 @@ def test_the_film_writes_the_translation_word_by_word(
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
     opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
-    page.evaluate(f"{VIEW}.speed = 40")
     size = page.evaluate(f"{VIEW}.scale")
     page.locator(".play").click()
     expect(page.locator(".play")).to_have_text("Pause")
     assert page.evaluate(f"{VIEW}.scale") == size  # the type of the rest
+    expect(page.locator(".card")).to_contain_text("looks most at")  # what this layer does
+    page.evaluate(f"{VIEW}.speed = 40")
     expect(page.locator(".word.coming").first).to_be_attached()
     expect(page.locator(".band.ahead").first).to_be_attached()  # numbers wait for the stream
     expect(page.locator(".play")).to_have_text("Play")
@@ -184,11 +193,13 @@ def test_words_that_an_edit_changed_are_marked(
     page: Page, tmp_path: Path, tiny_translator: Translator
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    before = ("other", *trace.predicted_tokens[1:])
-    opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2.cross.1",
-           before=before, possible=True, out=[("cross", 1, 0)],
-           cuts=[("cross", 1, 0, 2, 1)])  # fmt: skip
+    now, path = trace.predicted_tokens, tmp_path / "plan.html"
+    opened(page, path, tiny_translator, trace, "softmax", before=now)
+    expect(page.locator(".translation")).to_contain_text("(nothing changed)")
+    edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "before": ("x", *now[1:])}
+    opened(page, path, tiny_translator, trace, "decoder.2.cross.1", possible=True, **edits)
     expect(page.locator(".word.changed")).to_have_count(1)
+    expect(page.locator(".translation s")).to_have_text("x")
     expect(page.get_by_role("switch", name="head 2.1")).to_have_attribute("aria-checked", "false")
     expect(page.locator(".key.cut")).to_have_count(1)
     page.locator(".key button").nth(1).click()
@@ -203,7 +214,7 @@ def test_every_layer_says_what_it_adds_and_every_panel_is_whole(
     whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2", width=width)
     for stack, token in ((whole.stream.encoder, 1), (whole.stream.decoder, 2)):
         shares = stack.layer_shares[:, token]
-        name = re.compile(f"Layer {shares.argmax() + 1}.*{shares.max():.0%}")
+        name = re.compile(f"L(ayer )?{shares.argmax() + 1}.*{shares.max():.0%}")
         expect(page.locator(".most").filter(has_text=f"{shares.max():.0%}").first).to_be_visible()
         expect(page.locator(".band").filter(has_text=name).first).to_be_visible()
     for focus in ("decoder.3.ffn", "encoder.1.ffn", "decoder.1.cross_norm", "encoder.embedding",

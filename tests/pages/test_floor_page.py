@@ -80,7 +80,6 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     tiny_translator: Translator,
 ) -> None:  # fmt: skip
     app = open_page()
-    before = drawn[-1]["trace"].predicted_tokens
     for change, edit in (
         (Touched("switch", "cross", 1, 2, 0, 0), "off cross.2.3"),
         (Touched("cut", "decoder_self", 0, 1, 2, 1), "off cross.2.3; cut decoder.1.2 q3 k2"),
@@ -91,11 +90,16 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
         assert app.session_state["headlight_store"]["edit"] == edit
     edited = drawn[-1]["edited"]
     assert edited.cuts == [("decoder_self", 0, 1, 2, 1)] and not edited.out and edited.possible
-    assert edited.before and len(before) > 1
+    assert len(edited.before) > 1
     other = int(drawn[-1]["trace"].top_ids[1, 1])
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
     app.run()
     assert drawn[-1]["trace"].predicted_ids[1] == other
+    reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
+    seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
+    seen[1], seen[2] = [("a", "b"), ("b", "c"), *seen[1]], 4
+    app.run()
+    assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 
 
 def test_a_model_unlike_the_papers(

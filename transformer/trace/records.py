@@ -374,4 +374,5 @@ class Whole:
     #: cross-attention, the network, and its `neurons`. P is 0 if reading takes too long.
     words: Ints
     logits: Floats
+    own: Floats  # [L, T, K], logits that blocks add to the predicted token; K is 0 as well as P
     tokens: tuple[str, ...]

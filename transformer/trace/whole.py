@@ -158,7 +158,7 @@ def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
         name: np.argsort(-stream.stack(name).inner, axis=-1, kind="stable")[..., :N_NEURONS]
         for name in _STACKS
     }
-    words, logits, tokens = _read(model, pieces, stream, torch.cat([
+    words, logits, own, tokens = _read(model, pieces, trace, stream, torch.cat([
         parts["decoder_self"].transpose(1, 2),
         parts["cross"].transpose(1, 2),
         torch.from_numpy(stream.decoder.outputs[:, -1:].copy()).transpose(1, 2).to(parts["cross"]),
@@ -177,7 +177,7 @@ def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
         lens_tokens=tuple(
             tuple(pieces.shown((int(index),))[0] for index in row) for row in read.top_ids
         ),
-        words=words, logits=logits, tokens=tokens,
+        words=words, logits=logits, own=own, tokens=tokens,
     )  # fmt: skip
 
 
@@ -192,22 +192,26 @@ def _parts(model: Transformer, record: Record, kind: AttentionKind) -> Tensor:
 
 
 def _read(
-    model: Transformer, pieces: Tokenizer, stream: Stream, parts: Tensor
-) -> tuple[Ints, Floats, tuple[str, ...]]:
-    """Read parts [L, T, P, d_model] of the decoder with the output matrix; see `Whole.words`."""
+    model: Transformer, pieces: Tokenizer, trace: Trace, stream: Stream, parts: Tensor
+) -> tuple[Ints, Floats, Floats, tuple[str, ...]]:
+    """Read parts [L, T, P, d_model] of the decoder, and its blocks, with the output matrix."""
     layers, n, count, d_model = parts.shape
     v, chosen = model.config.target_vocab_size, min(N_WORDS, model.config.target_vocab_size)
+    own = np.zeros((layers, n, len(stream.decoder.blocks)), np.float32)
     if layers * n * count * d_model * v > MOST_READING:
         nothing = np.zeros((layers, n, 0, chosen))
-        return nothing.astype(np.int64), nothing.astype(np.float32), ()
+        return nothing.astype(np.int64), nothing.astype(np.float32), own[..., :0], ()
     ids = np.zeros((layers, n, count, chosen), np.int64)
     logits = np.zeros(ids.shape, np.float32)
     for layer, at in np.ndindex(layers, n):
         best = stream_logits(model, stream, layer, at, parts[layer, at]).topk(chosen)
         ids[layer, at], logits[layer, at] = best.indices.cpu().numpy(), to_array(best.values)
+        outputs = torch.from_numpy(stream.decoder.outputs[layer, :, at]).to(parts)
+        raised = stream_logits(model, stream, layer, at, outputs)
+        own[layer, at] = to_array(raised[:, trace.predicted_ids[at]])
     unique, words = np.unique(ids, return_inverse=True)
     tokens = tuple(pieces.shown((int(index),))[0] for index in unique)
-    return words.reshape(ids.shape), logits, tokens
+    return words.reshape(ids.shape), logits, own, tokens
 
 
 def _relative(

@@ -1,7 +1,7 @@
 """The Floor plan: its URL parameters, the picture, and what its parts change and open."""
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import streamlit as st
@@ -68,8 +68,25 @@ WHOLE: Computation[Whole] = Computation(
 
 
 _OPEN = "headlight_floor_open"
-#: Session key: the sentence and its translation before the last change in the picture.
-_BEFORE = "headlight_floor_before"
+#: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
+#: written; the step followed, from 0; and what was written before the last edit.
+_SEEN = "headlight_floor_seen"
+
+
+def choose_again(view: View, trace: Trace) -> None:
+    """After an edit or steer, choose the nearest step that reads and writes the same."""
+    ref = view.entry.ref
+    now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
+    last, old, row, before = st.session_state.get(_SEEN, (now, steps, 0, ()))
+    if last[:2] != now[:2]:
+        before = ()
+    elif last != now:
+        was = old[row]
+        ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
+        before, row = tuple(written for _, written in old), ranks.index(min(ranks))
+        url_state.put_index(STEP, row)
+    st.session_state[_SEEN] = [now, steps, row, before]
 
 
 def draw_plan(
@@ -97,12 +114,17 @@ def draw_plan(
     def touched() -> None:
         change = parse_touched(st.session_state["plan"].get("touch"), trace)
         if change is not None and view.kind == "checkpoint":
-            st.session_state[_BEFORE] = (view.sentence, trace.predicted_tokens)
             _change(change, trace)
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
-    plan = plan_component(whole, trace, config, chosen, edited_now(view, trace))
+    st.session_state[_SEEN][2] = chosen.row
+    edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
+    edited = Edited(
+        editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
+        view.kind == "checkpoint", (config.pad_id, config.bos_id),
+    )  # fmt: skip
+    plan = plan_component(whole, trace, config, chosen, edited)
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
 
@@ -118,18 +140,6 @@ def _change(change: Touched, trace: Trace) -> None:
         begin_with((*trace.predicted_ids[: change.query], change.key))
 
 
-def edited_now(view: View, trace: Trace) -> Edited:
-    """Return what edits and the last change did to a view's translation."""
-    edits = parse_edits(view.entry.ref.edits)
-    sentence, before = st.session_state.get(_BEFORE, ("", ()))
-    config = view.entry.config
-    never = () if config is None else (config.pad_id, config.bos_id)
-    return Edited(
-        editing.heads_taken(view, trace), [*chain(*(_edges(edit, trace) for edit in edits))],
-        before if sentence == view.sentence else (), view.kind == "checkpoint", never,
-    )  # fmt: skip
-
-
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:
     """Return the edges that an edit cuts: kind, layer, head, query and key."""
     if edit.verb != "cut":
@@ -137,7 +147,4 @@ def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:
     places = (edit.layer, edit.index, edit.query, edit.key)
     shape = trace.attention(edit.kind).shape
     ranges = [range(n) if at is None else [at] for at, n in zip(places, shape, strict=True)]
-    return [
-        (edit.kind, layer, head, query, key)
-        for layer in ranges[0] for head in ranges[1] for query in ranges[2] for key in ranges[3]
-    ]  # fmt: skip
+    return [(edit.kind, *place) for place in product(*ranges)]

@@ -53,13 +53,16 @@ def test_words_are_those_of_the_networks_and_neurons(translator: Translator) -> 
     heads = 2 * translator.config.decoder_heads
     for layer in range(translator.config.n_decoder_layers):
         reading = read_feed_forward(
-            translator.model, translator.tokenizer.target, made.stream, "decoder", layer, 2
-        )
+            translator.model, translator.tokenizer.target, made.stream, "decoder", layer, 2,
+            n_tokens=translator.tokenizer.target.vocab_size,
+        )  # fmt: skip
         assert reading.promoted is not None
         count = made.words.shape[-1]
         words = [made.tokens[at] for at in made.words[layer, 2, heads]]
         assert words == list(reading.promoted.tokens[:count])
         assert_allclose(made.logits[layer, 2, heads], reading.promoted.logits[:count], rtol=1e-4)
+        own = reading.promoted.logits[reading.promoted.ids == trace.predicted_ids[2]]
+        assert_allclose(made.own[layer, 2, -1:], own, rtol=1e-4, atol=1e-5)
         assert made.neurons["decoder"][layer, 2].tolist() == reading.neurons[:8].tolist()
         for n, promoted in enumerate(reading.neuron_promoted[:8]):
             logits = made.logits[layer, 2, heads + 1 + n]

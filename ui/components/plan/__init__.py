@@ -34,7 +34,7 @@ from ui.components.packing import (
 from ui.components.player import alternatives
 
 #: Pages that a part can open; the last two are views of Translate.
-TARGETS = ("attention", "head", "positions", "layers", "why")
+TARGETS = ("attention", "head", "positions", "removals", "layers", "why")
 #: Bytes above which the message has the chosen tokens only, without queries, keys and values.
 MOST_BYTES = 4_000_000
 #: Next tokens for every step.
@@ -164,6 +164,9 @@ def plan_component(
         scales, packed = _packed(values)
         arrays.append([name, list(values.shape), scales])
         body.append(packed)
+    now = trace.predicted_tokens
+    lost, new = not_shared(edited.before or now, now)
+    ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
     header = {
         "vocabulary": config.target_vocab_size,
         "label": f"The whole model, {len(trace.encoder_self)} encoder and "
@@ -182,10 +185,10 @@ def plan_component(
             }
             for name in KINDS
         ],
-        "predicted": labels(trace.predicted_tokens, 18),
+        "predicted": labels(now, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
-        "candidates": alternatives(trace, N_CANDIDATES, limit=14),
+        "candidates": alternatives(trace, N_CANDIDATES, limit=18),
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
         "words": labels(whole.tokens, 14),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
@@ -193,7 +196,8 @@ def plan_component(
                  for at in np.argwhere(whole.held[kind])],
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
-        "changed": not_shared(edited.before, trace.predicted_tokens)[1] if edited.before else (),
+        "changed": new if edited.before else None,
+        "lost": [[ends[at - n], *labels([edited.before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
@@ -232,6 +236,7 @@ def arrays_of(
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
         yield f"f.{stack}", np.take_along_axis(of.inner, neurons, axis=-1)[:, at]
+    yield "p", whole.own[:, at]
     yield "t", whole.words[:, at]
     yield "z", whole.logits[:, at]
 
@@ -253,6 +258,8 @@ def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
         "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
+        "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
+        "norm": "Norm(" * (config.norm == "post"), "end": ")" * (config.norm == "post"),
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, extend, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { tokenText } from "./marks.js";
 import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
 
@@ -25,7 +25,7 @@ function headRow({ view, kind, layer, query }, width) {
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
   const items = Array.from({ length: count }, (_, h) => {
-    const canvas = make("canvas", "", { "aria-hidden": "true" });
+    const canvas = make("canvas", "", { "aria-hidden": "true", "data-keys": 0.5, "data-query": (place + 0.5) / rows });
     const map = data.at(`w.${kind}`, layer, h);
     const pen = sharp(canvas, side, high);
     drawMap(pen, rows, columns, [0, 0, side, high], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
@@ -84,7 +84,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const { unit } = view.plan;
   const label = 78 * unit;
   const room = width - label - 12;
-  const em = Math.max(12, 11 * unit);
+  const em = Math.max(12, 11.2 * unit);
   const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
   const column = room / m;
@@ -122,10 +122,11 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      return cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, room, 17, name);
+      const cells = cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, room, 17, name);
+      return extend(cells, { "data-keys": 0.5 });
     };
     lines.push(
-      wide(`q  ${q.length}`, "q", vector(q, "q")),
+      wide(`q  ${q.length}`, "q", extend(vector(q, "q"), { "data-query": 0.5 })),
       wide("K", "k", matrix("k")),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),

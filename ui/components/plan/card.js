@@ -1,7 +1,9 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { chance, make, percent, plain, setBox } from "../shared/index.js";
+import { chance, make, percent, plain, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+
+const bold = (text) => make("b", "", plain(text));
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
@@ -19,43 +21,52 @@ export function formulaOf(view, { formula }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const part = view.hover ?? partNow(view);
+  const scene = view.film && !view.hover && !view.focus.block;
+  const part = scene && view.film.landed ? { s: 1, block: "softmax" } : view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
-  const long = "A long text: queries, keys and values are left out, and choosing a token is a request.";
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part)),
-    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", long)] : []),
-    make("p", "", text.text, " ", make("span", "quiet", text.section)),
-    ...(plan.low ? [] : [formulaOf(view, text)]),
-    factsOf(view, part),
+    ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
+    ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
+    scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
+}
+
+// What a film's layer does to the chosen token.
+function sceneOf(view, { s, layer }) {
+  const seen = (block) => bold(mostSeen(view, s, layer, block));
+  const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
+  if (!s) return say(", mean over heads. All source tokens do this at once.");
+  const [guess, p] = view.header.lens[view.state.row][layer];
+  return say(" in the translation and ", seen("cross"), " in the source.",
+    layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : "");
 }
 
 // What happens to the chosen token there, in a sentence.
 function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
-  const token = make("b", "", tokenText(view, s));
-  const say = (...parts) => make("p", "facts", parts);
+  const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
+  const say = (...parts) => make("p", "facts", parts.flat(3));
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
-    const passed = id === header.ids[state.row] ? [] : [" The most probable is ", make("b", "", plain(first)), `, ${chance(most)}.`];
-    return say(token, " → ", make("b", "", plain(header.predicted[state.row])), ` with ${chance(header.probabilities[state.row])}.`, passed);
+    const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
+    return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
-  const known = block ? [block.replace("_norm", "")] : header.stacks[s].blocks;
-  const shares = known.map((name) => {
-    const added = data.added(s, layer, name, tokenOf(view, s));
-    const label = { self: "attention", cross: "cross-attention", ffn: "feed-forward" }[name];
-    return added ? `${label} ${percent(added.share)}` : "";
-  });
-  const words = s && (block === "ffn" || !block) ? data.words(layer, state.row, data.part("network")) : [];
-  const pushes = words.length ? [" The feed-forward network raises ", make("b", "", plain(words[0][0])), ` by ${words[0][1].toFixed(2)} (logit).`] : [];
-  const guess = s ? header.lens[state.row][layer + 1] : null;
-  const chosen = guess?.[3] > 1 ? [", the chosen ", make("b", "", plain(header.predicted[state.row])), ` ${guess[4]}`] : [];
-  const after = guess ? [" After this layer: ", make("b", "", plain(guess[0])), ` ${chance(guess[1])}`, ...chosen, "."] : [];
-  return say("At ", token, ` this ${block ? "block" : "layer"} adds ${shares.join(", ")}.`, pushes, after);
+  // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
+  const { blocks } = header.stacks[s];
+  const logitOf = (name) => (s ? data.at("p", layer, data.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
+  const adds = (block ? [block.replace("_norm", "")] : blocks).map((name) =>
+    ({ name: SHORT[name].toLowerCase(), logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
+  const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
+  const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
+  const [[, , , , before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
+  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
+  const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
+  const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
+  return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);
 }

@@ -22,7 +22,7 @@ function reachOf(view, s, token) {
 function isAhead(view, stack, band) {
   const whole = ["layer", "heading"].includes(band.kind);
   const end = whole ? stack.bands.findLast(({ layer }) => layer === band.layer) : band;
-  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 : 1e-9);
+  return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 - 1e-9 : 1e-9);
 }
 
 // The part in focus, or while a film runs the layer that the stream is in.
@@ -45,7 +45,7 @@ export function drawPicture(view) {
       band.mark?.classList.toggle("ahead", isAhead(view, stack, band));
     }
   }
-  if (plan.loop && (!view.film || view.film.landed)) drawLoop(at, plan.loop);
+  if (plan.loop && (!view.film || view.film.landed)) drawWay(at, plan.loop, view.look.ink, 0.5);
   view.canvas.dataset.frames = ++view.frames;
 }
 
@@ -76,20 +76,16 @@ function drawBand(at, stack, band) {
   const token = s ? view.state.row : view.state.source;
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
-  if (band.unfolded) {
-    if (band.block === "cross") fan(at, stack, band, "decoder.cross", token, [band.in, band.out], passing(at, stack, band, token));
-    return;
-  }
   const masked = maskedBox(view, stack, band);
   if (masked) hatch(at.pen, [masked], 5, { strokeStyle: at.look.ink, globalAlpha: 0.2, lineWidth: 1 });
   if (band.kind === "layer") {
     const way = passing(at, stack, band, token);
     fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);
-    // Lines from the source, of which there are many, show in the open layer, and where a token passes.
-    if (blocks.includes("cross") && way < 1) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
-  } else if (band.kind === "block" && band.block !== "ffn") {
+    if (blocks.includes("cross")) fan(at, stack, band, "decoder.cross", token, [mid, band.out], way);
+  } else if (view.kinds[`${name}.${band.block}`]) {
     fan(at, stack, band, `${name}.${band.block}`, token, [band.in, band.out], passing(at, stack, band, token));
-  } else if (band.kind === "norm") {
+    if (band.unfolded) drawWays(at, stack, band, stack.at(token));
+  } else if (band.kind === "norm" && !band.unfolded) {
     const added = view.data.added(s, band.layer, band.block.replace("_norm", ""), token);
     const x = stack.at(token);
     if (!added || x === null || passing(at, stack, band, token) <= 0) return;
@@ -119,16 +115,17 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const keys = plan.stacks[kind === "cross" ? 0 : stack.s];
   const moving = way < 1;
   const lit = here && view.lit === "weights" ? 0.3 : 0;
-  const shade = lit + (here ? 0.62 : 0.24) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
+  const still = kind === "cross" ? 0.14 : 0.24; // a folded layer's lines from the source lie on those of others
+  const shade = lit + (here ? 0.62 : still) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
   pen.strokeStyle = look.accent;
   weights.forEach((weight, j) => {
     const start = keys.near(j);
-    if (weight < LEAST) return;
+    if (weight < LEAST || (band.unfolded && kind !== "cross")) return;
     pen.globalAlpha = shade;
     pen.lineWidth = Math.max(0.5, thick * weight);
     pen.beginPath();
-    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, to], band, (j + 0.5) / weights.length);
+    if (kind === "cross") cross(pen, plan, [start, keys.output], [x, from, to], band, (j + 0.5) / weights.length);
     else {
       pen.moveTo(start, from);
       pen.bezierCurveTo(start, from + (to - from) * 0.6, x, to - (to - from) * 0.6, x, to);
@@ -146,7 +143,6 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
     drawDisc(pen, keys.at(j) - radius - 1, foot, size("k"), look.k, 1);
     drawDisc(pen, keys.at(j) + radius + 1, foot, size("v"), look.v, 1);
   });
-  if (band.unfolded && !plan.narrow) line(pen, band.x - 2, band.port - 11, band.port + 11, look.accent, 1, 4);
   if (band.unfolded) return;
   drawDisc(pen, x, to, (view.lit === "q" ? 8 : 4) * plan.unit, look.q, 1);
   // Its name is beside it, on paper.
@@ -158,37 +154,52 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
 
 // Where a band's mask hides tokens that are not yet written, as [left, top, width, height], or null.
 export function maskedBox({ header, state }, { s, left, cw, count, at }, band) {
-  if (!s || header.unmasked[band.layer] !== false || (band.kind !== "layer" && band.block !== "self")) return null;
+  if (!s || band.unfolded || header.unmasked[band.layer] !== false || (band.kind !== "layer" && band.block !== "self")) return null;
   const [x, end] = [at(state.row), left + cw * count];
   if (x === null || end - x < cw) return null;
   const high = band.kind === "layer" ? band.h / 2 : band.h;
   return [x + cw / 2, band.in < band.out ? band.top : band.top + band.h - high, end - x - cw / 2, high];
 }
 
-// The way of the chosen word to the next input, with an arrow.
-function drawLoop({ pen, look }, points) {
+// In a panel of attention, from its edge to what it shows: keys and values at one side, the query at the other.
+function drawWays(at, { first, near }, band, x) {
+  const { view: { ways, look }, plan: { narrow } } = at;
+  const floor = band.in + 4 * Math.sign(band.out - band.in); // of the panel, where the stream comes in
+  const way = ([start, level], left, { y, right }, colour, gap) => {
+    const [rail, end] = left ? [band.x + gap, band.x + 10] : [band.x + band.w - gap, band.x + right + 2];
+    drawWay(at, [[start, level], [rail, level], [rail, band.top + y], [end, band.top + y]], colour);
+  };
+  const source = band.block === "cross" ? [band.x + (narrow ? band.w : 0), band.port] : [near(first), floor];
+  ways.keys.forEach((place, i) => way(source, !narrow, place, look[place.part] ?? look.accent, 4 + 3 * i));
+  ways.query.forEach((place) => way([x, floor], narrow, place, look.q, 4));
+}
+
+// A way with an arrow, as that of the chosen word to the next input.
+function drawWay({ pen }, points, colour, alpha = 1) {
   const [[x, y], end] = [points[0], points.at(-1)];
-  Object.assign(pen, { strokeStyle: look.accent, fillStyle: look.accent, lineWidth: 1.6 });
+  Object.assign(pen, { strokeStyle: colour, fillStyle: colour, globalAlpha: alpha, lineWidth: 1.6 });
   pen.beginPath();
   pen.moveTo(x, y);
   points.slice(1, -1).forEach((point, i) => pen.arcTo(...point, ...points[i + 2], 6));
   pen.lineTo(...end);
   pen.stroke();
-  const back = Math.sign(points.at(-2)[1] - end[1]) * 6;
+  const [dx, dy] = [0, 1].map((axis) => Math.sign(points.at(-2)[axis] - end[axis]));
   pen.beginPath();
-  for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side, end[1] + (side ? back : 0));
+  for (const side of [-4, 0, 4]) pen.lineTo(end[0] + side * dy + (side ? 6 * dx : 0), end[1] + side * dx + (side ? 6 * dy : 0));
   pen.fill();
+  pen.globalAlpha = 1;
 }
 
 // From the encoder's output to a query of the decoder, through the gap between them: keys stay in their order.
-function cross(pen, plan, [x0, y0], [x1, y1], band, place) {
+function cross(pen, plan, [x0, y0], [x1, enters, y1], band, place) {
   const { narrow, stacks: [{ x, w }] } = plan;
   const lane = y0 + (narrow ? 3 + 11 * place : 18 * place - 26);
-  const side = band.unfolded ? band.port + 8 * (place - 0.5) : band.top + band.h * (0.12 + 0.7 * place);
+  const side = band.unfolded ? band.port + 8 * (place - 0.5) : Math.min(enters, y1) + Math.abs(y1 - enters) * (0.12 + 0.7 * place);
   const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   if (narrow) {
+    if (band.unfolded) [x1, y1] = [from, side];
     pen.arcTo(from, lane, from, side, 6);
     pen.arcTo(from, side, x1, side, 6);
     pen.quadraticCurveTo(x1, side, x1, y1);

@@ -2,9 +2,9 @@
 // as in figure 1, or downwards on a phone, where the decoder follows the encoder.
 import { range } from "../shared/index.js";
 
-const NARROWEST = 12; // columns of tokens
+const NARROWEST = 12; // columns of tokens, at 14 px of type
 const GAP = 4;
-const TIGHT = 3; // beside what is unfolded
+const TIGHT = 2; // beside what is unfolded
 const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
@@ -59,7 +59,7 @@ export function layOut(view, width, height, unit) {
     for (const band of stack.bands) {
       [band.in, band.out] = [y(band.t), y(band.t + band.length)];
       [band.top, band.h] = [Math.min(band.in, band.out), band.length];
-      [band.x, band.w, band.port] = [stack.x, stack.w, band.top + 20 * unit]; // keys and values enter beside a panel's title
+      [band.x, band.w, band.port] = [stack.x, stack.w, band.top + (view.ways?.keys[0]?.y ?? 0)];
     }
     // The encoder's output leaves its last layer.
     stack.output = stack.bands.filter(({ kind }) => ["layer", "norm", "heading"].includes(kind)).at(-1).out;
@@ -85,9 +85,9 @@ function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
   const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 178 : 132) * unit];
   const beside = narrow || (view.focus.block && view.focus.s !== s);
-  const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST));
+  const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST * unit));
   const room = w - gutter - 8;
-  const fit = Math.floor(room / NARROWEST);
+  const fit = Math.floor(room / (NARROWEST * unit) + 0.01); // but for rounding
   const [count, beyond] = n > fit ? [fit - 2, 1] : [n, 0];
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
@@ -100,7 +100,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   return { left, cw, first, count, at, near, stubs, label: right ? w - gutter + 10 : 6, room: gutter - 16 };
 }
 
-// The bands of a stack in the order of the flow, with their start t and length.
+// The bands of a stack in the order of the flow, with their start t and length, at least `least`; a class reads larger type, fewer lines.
 function bandsOf(view, s, w, height, unit, narrow) {
   const { header, focus } = view;
   const stack = header.stacks[s];
@@ -110,41 +110,43 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
-  const hit = 16 / Math.min(1, unit); // 16 px, whatever the type
-  const put = (kind, length, more = {}) => bands.push({ kind, s, length: length * unit, ...more });
-  put("tokens", 64 + STRIP);
+  const hit = view.large ? 12 : 16 / Math.min(1, unit); // 16 px, whatever the type
+  const put = (kind, length, more = {}, least = length) =>
+    bands.push({ kind, s, length: length * unit, least: Math.min(length, least) * unit, ...more });
+  const large = (length, least) => (view.large ? least : length);
+  put("tokens", 64 + STRIP, {}, large(74, inside ? 58 : 68));
   put("embedding", inside ? hit : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
-  const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [16, 64] : [42, 132];
-  const plate = Math.max(inside ? 4 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
+  const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
+  const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
-    if (layer !== open) put("layer", plate, { layer });
+    if (layer !== open) put("layer", plate, { layer }, inside ? plate : 17);
     else {
-      const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
+      const heading = () => put("heading", s && !inside ? 28 : 15, { layer }, large(28, 15));
       if (narrow) heading();
       for (const block of stack.blocks) {
-        put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block });
-        put("norm", inside ? 5 : hit, { layer, block: `${block}_norm` });
+        put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block }, large(52, 30));
+        put("norm", inside ? large(5, 2) : hit, { layer, block: `${block}_norm` });
       }
       if (!narrow) heading();
     }
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70);
+    put("candidates", inside ? 64 : 70, {}, inside ? large(54, 35) : large(70, 60));
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
   const panel = bands.find(({ unfolded }) => unfolded);
-  if (panel) panel.length = view.need * view.scale;
+  if (panel) panel.length = panel.least = view.need * view.scale;
   const spare = narrow ? 0 : height - total();
   const text = s || narrow ? 0 : (inside ? 112 : 60 + (TEXT * unit) / w) * unit;
   const grows = bands.filter(({ kind, unfolded }) => kind === "layer" || (kind === "block" && !unfolded));
-  const folded = bands.filter(({ kind }) => kind === "layer");
-  const over = spare - (inside || !s ? text : -16 * unit); // less is left to smaller type
+  const slack = bands.reduce((sum, { length, least }) => sum + length - least, 0) || 1;
+  const over = spare - (inside || !s || view.large ? text : -16 * unit); // less is left to smaller type
   if (spare > text) for (const band of grows) band.length += (spare - text) / grows.length;
   else if (over < 0) {
-    for (const band of folded) band.length = Math.max(Math.min(band.length, (inside ? 6 + 6 * s : 17) * unit), band.length + over / folded.length);
+    for (const band of bands) band.length -= (band.length - band.least) * Math.min(1, -over / slack);
   }
   let t = 0;
   for (const band of bands) {

@@ -1,12 +1,12 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { chance, fitted, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
+import { chance, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
-const [LEAST, NAMED] = [16, 11]; // px of a band that can be hit, and of one with a name
+const LEAST = 11; // px of a band that can be hit and has a name
 
-const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
+export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
 // The name of a block, as a title.
 export function titleOf(view, { s, layer, block, kind }) {
@@ -20,7 +20,7 @@ export function titleOf(view, { s, layer, block, kind }) {
 // The entry of words.toml for a block.
 export function textOf(view, { s, block }) {
   const { texts, stacks } = view.header;
-  if (!block) return texts.layer;
+  if (!block) return texts[`${stacks[s].name}.layer`];
   if (block.endsWith("_norm")) return texts.norm;
   return texts[block] ?? texts[`${stacks[s].name}.${block}`];
 }
@@ -44,7 +44,7 @@ export function placeTokens(view) {
       const text = plain(header.stacks[s].tokens[token]);
       const id = `${field}.${token}`;
       const later = s === 1 && token > state.row ? " later" : "";
-      const button = make("button", `${slant}${later}`, short(text, (steep ? 66 : 80) * plan.unit), {
+      const button = make("button", `${slant}${later}`, short(text, (band.h - (view.large ? 20 : 13) * plan.unit) / (steep ? 0.93 : 0.74)), {
         "data-id": id, dir: "auto", title: text, onclick: () => choose(i),
       });
       view.marks.set(id, button);
@@ -60,9 +60,8 @@ export function placeTokens(view) {
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    const named = (name, gap, ...at) => setBox(make("p", name, make("span", "k", "● keys"), gap, make("span", "v", "● values")), ...at);
-    if (!s && !plan.narrow) more.push(named("part", " ", 6, stack.output - 24));
-    if (s && !plan.narrow && plan.panel?.block === "cross") more.push(named("part port", "\n", plan.panel.x - 6, plan.panel.port - 14));
+    const named = make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values"));
+    if (!s && !plan.narrow) more.push(setBox(named, 6, stack.output - 24));
     const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
     return make("div", "", { role: "group", "aria-label": label }, buttons, more);
   });
@@ -75,7 +74,7 @@ export function placeBands(view) {
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
-        return placed(make("div", `band ${band.kind}`, band.kind === "heading" || band.h >= NAMED ? label(view, stack, band) : []), stack, band);
+        return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
@@ -90,7 +89,7 @@ export function placeBands(view) {
     const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
       ?? marks.find((mark) => mark.classList.contains("block"));
     if (stop) stop.tabIndex = 0;
-    const masks = stack.bands.filter(({ kind, unfolded }) => kind === "block" && !unfolded).flatMap((band) => {
+    const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
@@ -125,38 +124,40 @@ export function placeBands(view) {
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const name = `Layer ${band.layer + 1}`;
-      const share = added && percent(added.share);
-      const longer = added?.most ? [`adds ${share}, the most`, `adds ${share}`] : [`adds ${share}`];
-      const adds = longer.find((text) => widthOf(`${name}  ${text}`) <= stack.room) ?? `+${share}`;
-      lines.push(make("span", "", make("b", "", name), added ? [" ", make("span", added.most ? "most" : "size", adds, { title: longer[0] })] : ""));
-      if (stack.s) lines.push(...guessesOf(at, band.layer, line));
+      const share = added ? `adds ${percent(added.share)}` : "";
+      const most = added?.most && !at.film ? ", the most" : ""; // said when all layers have run
+      const named = ["Layer ", "Layer ", "L"].map((name, n) => [`${name}${band.layer + 1}`, n ? "" : most]);
+      const [name, more] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[2];
+      lines.push(make("span", "", make("b", "", name), " ", make("span", most ? "most" : "size", share + more, { title: share + most })));
+      if (stack.s) lines.push(...guessesOf(at, band, line));
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       if (added) lines.push(line("size", `adds ${percent(added.share)}`));
-      if (band.block !== "ffn") lines.push(looksAt(at, stack.s, band, line));
+      const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
+      if (seen) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Embedding"));
+    else lines.push(line("name", "Embedding + position", "Token + position", "Embedding"));
     return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word.
-  function guessesOf(at, layer, line) {
+  function guessesOf(at, { layer, h }, line) {
     const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
     const text = `${plain(token)} ${chance(p)}`;
-    const first = line("size guess", `ending here: ${text}`, `here: ${text}`, `→ ${text}`);
+    const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
+    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", ...(rank > 1 ? [`the chosen ${plain(at.header.predicted[state.row])} ${own}`] : []), BLANK)];
+    return [first, line("size guess", (h >= 40.8 * plan.unit && chosen) || BLANK)];
   }
-  // The token with the largest weight, mean over heads.
-  function looksAt(at, s, band, line) {
-    const kind = at.kinds[`${at.header.stacks[s].name}.${band.block}`];
-    const weights = data.weights(kind, band.layer, null, tokenOf(at, s));
-    if (!weights) return null;
-    const key = weights.indexOf(Math.max(...weights));
-    const text = `${plain(at.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
-    return line("size looks", `largest: ${text}`, `top: ${text}`, BLANK);
-  }
+}
+
+// The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
+export function mostSeen(view, s, layer, block) {
+  const kind = view.kinds[`${view.header.stacks[s].name}.${block}`];
+  const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
+  if (!weights) return null;
+  const key = weights.indexOf(Math.max(...weights));
+  return `${plain(view.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
 }
 
 export function tokenText(view, s) {
@@ -169,32 +170,37 @@ function act(view, { s, kind, layer, block, unfolded }) {
   else view.unfold(unfolded ? null : { s, layer: layer ?? 0, block, head: null });
 }
 
-// Returns a function that shortens a text to a width in px, in the type of tokens.
+// Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
 function shortener({ look }) {
-  const pen = make("canvas").getContext("2d");
-  pen.font = `600 ${0.86 * look.size}px ${look.font}`;
-  return (text, width) => fitted(pen, text, width);
+  const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
+  return (text, width) => {
+    const letters = [...text];
+    while (letters.length > 2 && widthOf(letters.join("")) > width) letters.splice((letters.length - 1) / 2, 2, "…");
+    return letters.join("");
+  };
 }
 
 export function placeCandidates(view) {
-  const { plan, header, state } = view;
+  const { plan, header, state, film } = view;
+  const row = film && !film.landed ? film.row - 1 : state.row; // a film keeps a step's until the next ones come
+  const shown = header.candidates[row] ?? [];
   const band = plan.stacks[1].bands.at(-1);
   const { x, w } = plan.stacks[1];
-  const each = w / header.candidates[state.row].length;
+  const each = w / shown.length;
   const short = shortener(view);
-  const buttons = header.candidates[state.row].map(([token, p, id]) => {
-    const own = id === header.ids[state.row];
+  const buttons = shown.map(([token, p, id]) => {
+    const own = id === header.ids[row];
     const text = plain(token);
     const bar = make("i", "bar");
     bar.style.setProperty("--p", `${100 * p}%`);
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
-      onclick: () => may && view.touch({ what: "take", kind: "cross", query: state.row, key: id }),
+      onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });
   });
   view.candidates.replaceChildren(...buttons);
   setBox(view.candidates, x, band.top + (plan.narrow ? 0 : 8), w, band.h - 8);
-  const own = header.candidates[state.row].findIndex(([, , id]) => id === header.ids[state.row]);
+  const own = shown.findIndex(([, , id]) => id === header.ids[row]);
   plan.loop = loopOf(view, own < 0 ? plan.stacks[1].at(state.row) : x + (own + 0.5) * each);
 }

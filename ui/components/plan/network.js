@@ -49,7 +49,7 @@ export function drawNorm(view, body, width) {
   else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
   const cosine = added.before.reduce((sum, value, c) => sum + value * added.after[c], 0) / (norm(added.before) * norm(added.after) || 1);
   body.append(make("p", "", "The block adds ", make("b", "", percent(added.share)),
-    ` of the two lengths; after it, the stream points ${cosine.toFixed(2)} (cosine) where it did before.`));
+    `. The cosine between the stream before and after it is ${cosine.toFixed(2)}.`));
 }
 
 // A token's row of the embedding matrix, its position, and their sum.
@@ -63,14 +63,21 @@ export function drawEmbedding(view, body, width) {
   body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
 }
 
-// The candidates, and the softmax read after every layer.
+// The candidates and all other tokens as bars, and the softmax read after every layer.
 export function drawSoftmax(view, body) {
   const { header, state } = view;
-  const candidates = header.candidates[state.row].map(([token, p]) => make("tr", "",
-    make("th", "", plain(token), { scope: "row" }), make("td", "", percent(p, 2)), make("td", "quiet", signed(Math.log(p)))));
+  const best = header.candidates[state.row];
+  const rest = ["everything else", Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0))];
+  const bar = (p) => {
+    const made = make("i", "bar");
+    made.style.setProperty("--p", `${100 * p}%`);
+    return made;
+  };
+  const candidates = [...best, rest].map(([token, p, id]) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
+    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : signed(Math.log(p))), { "aria-current": id === header.ids[state.row] }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
-      make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
-  body.append(make("div", "beside", listOf(["candidate", "probability", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["read after", "first", "", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
+      make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
+  body.append(make("div", "beside", listOf(["candidate", "0–100%", "probability", "log"], candidates, { "data-part": "candidates" }),
+    listOf(["read after", "first", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }

@@ -1,6 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
-import { extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
+import { enlarged, extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { Data, KINDS } from "./data.js";
@@ -58,8 +58,10 @@ function component({ root, header, body }, host) {
     view.look = coloursOf(view);
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
+    view.large = root.classList.toggle("large", enlarged(root) > 1);
     const back = keepFocus(view);
-    const room = () => window.innerHeight - pageTop(view.stage) - 14;
+    const bar = document.querySelector(".st-key-edits")?.offsetHeight ?? 0;
+    const room = () => window.innerHeight - pageTop(view.stage) - bar - (view.large ? 4 : 14);
     const fit = (scale) => {
       view.look.size = size * scale;
       for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
@@ -70,8 +72,9 @@ function component({ root, header, body }, host) {
     };
     // Type grows with the window; it gives way, so that tokens are in the window. A film keeps its size.
     view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    for (let share = fit(view.scale); share < 0.99 && view.scale > 0.93 / unit && !view.plan.narrow; share = fit(view.scale)) {
-      view.scale = Math.max(0.93 / unit, view.scale * share);
+    const least = (view.large ? 8.6 + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18
+    for (let share = fit(view.scale); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit(view.scale)) {
+      view.scale = Math.max(least, view.scale * share);
     }
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);

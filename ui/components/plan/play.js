@@ -3,10 +3,11 @@
 import { calm, make, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { drawPicture, partNow } from "./draw.js";
+import { placeCandidates } from "./marks.js";
 
-const SOURCE = 420; // milliseconds for a layer of the encoder
-const LAYER = 330; // and of the decoder
-const STAY = 900; // with the candidates and the way to the next input
+const SOURCE = 1000; // milliseconds for a layer of the encoder: a sentence says what it does
+const LAYER = 600; // and of the decoder
+const STAY = 1200; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
 export function buildPlayer(view) {
@@ -35,18 +36,20 @@ function labelPlay(view) {
 // The translation, the word of this step, and the words that the last change made differ.
 export function writeLine(view) {
   const { header, state, film } = view;
-  const changed = (t) => header.changed.includes(t);
+  const changed = (t) => header.changed?.includes(t);
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
-  const words = header.predicted.map((token, t) => {
-    const text = token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
-    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed"];
-    const word = make("span", look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
-      dir: "auto",
-      onclick: () => stepTo(view, t), ...(changed(t) ? { title: "Changed by the last edit" } : {}),
+  const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, -1]));
+  const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t]) => {
+    const end = /^<.+>$/.test(token);
+    const text = end ? ` ${token}` : token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
+    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed", end && "quiet"];
+    const word = make(t < 0 ? "s" : "span", t < 0 ? "quiet" : look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
+      dir: "auto", onclick: () => stepTo(view, t),
+      ...(changed(t) ? { title: "New by the last change" } : t < 0 ? { title: "Lost by the last change" } : {}),
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  view.line.replaceChildren(...words.flat());
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", header.changed?.length + header.lost.length === 0 ? " (nothing changed)" : ""));
 }
 
 export function stepTo(view, row) {
@@ -76,6 +79,7 @@ function begin(view, row) {
   const { film, header } = view;
   Object.assign(film, { row, since: null, landed: false });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
+  view.root.classList.add("waiting");
   const before = view.state.row;
   view.choose({ row: Math.max(0, row) }, { quiet: true });
   if (before === Math.max(0, row)) view.draw();
@@ -114,6 +118,8 @@ function begin(view, row) {
 // The word flies from the candidates into the translation, and below as the next input.
 function land(view, row) {
   view.film.landed = true;
+  placeCandidates(view);
+  fillCard(view);
   const from = view.candidates.querySelector("[aria-pressed=true]");
   const word = view.line.querySelectorAll(".word")[row];
   word?.classList.remove("coming");

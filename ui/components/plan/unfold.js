@@ -40,6 +40,7 @@ export function fillPanel(view) {
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
+  view.ways = { keys: waysOf(view.panel, "keys"), query: waysOf(view.panel, "query") };
   const high = (Math.ceil(view.panel.getBoundingClientRect().height) + 1) / view.scale;
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
@@ -47,6 +48,16 @@ export function fillPanel(view) {
     part.onpointerenter = () => view.light(part.dataset.part);
     part.onpointerleave = () => view.light(null);
   }
+}
+
+// Where "keys" or the "query" enter a panel's maps or cells, {y, right, part} in the panel: in a row, at the last.
+function waysOf(panel, name) {
+  const { left, top } = panel.getBoundingClientRect();
+  return [...new Map([...panel.querySelectorAll(`[data-${name}]`)].map((canvas) => {
+    const box = canvas.getBoundingClientRect();
+    const y = box.top - top + box.height * canvas.dataset[name];
+    return [y, { right: box.right - left, y, part: canvas.dataset.part }];
+  })).values()];
 }
 
 // Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.

@@ -295,11 +295,11 @@ function plan(header, trace) {
     return { ...header.stacks[s], tokens: labels(s ? trace.tgt_tokens : trace.src_tokens, 18), rows: null, firing };
   });
   // The tokens that parts raise would take seconds; the picture leaves them out, as for long sentences.
-  for (const name of ["t", "z"]) arrays.push([name, [decoder.inner.length, trace.tgt_ids.length, 0, 4], name === "t" ? [] : decoder.inner.map(() => 1)]);
+  for (const name of ["p", "t", "z"]) arrays.push([name, [decoder.inner.length, trace.tgt_ids.length, 0, 4], name === "t" ? [] : decoder.inner.map(() => 1)]);
   return pack({
     ...header, stacks, arrays, predicted: labels(trace.predicted_tokens, 18), ids: trace.predicted_ids,
     probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: [],
-    candidates: alternatives(trace, 6, 14), out: trace.off, cuts: [], changed: [], held: [],
+    candidates: alternatives(trace, 6, 18), out: trace.off, cuts: [], changed: null, lost: [], held: [],
     lens: trace.predicted_ids.map((_, t) => steps.map((row) => {
       const [token, top, rank, own] = row[t];
       return [showToken(token, 14), rounded(Math.exp(top), 4), probability(top), rank, probability(own)];
