@@ -34,7 +34,7 @@ class BuildPackages(build_py):
 
 
 class NameTop(egg_info):
-    """Name what is at the top of the wheel in its metadata."""
+    """Name the wheel's top-level packages in its metadata."""
 
     def run(self) -> None:
         """Write the metadata."""
