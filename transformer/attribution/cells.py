@@ -28,10 +28,10 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report, li
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]
 
-#: Largest number of weights in a trace that other measures take; a measure takes as much memory.
+#: Most weights in a trace for which other measures are computed; each takes as much memory.
 MOST_WEIGHTS = 30_000_000
 
-#: Largest number of edges of one kind that effects are measured for: 256 by 256 tokens.
+#: Most edges of one kind for which effects are measured: 256 by 256 tokens.
 MOST_EDGES = 65_536
 
 
@@ -67,7 +67,7 @@ def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
             "everywhere, so no single token's probability is its effect."
         )
     if n * m > MOST_EDGES:
-        return f"Effects are measured for up to {MOST_EDGES:,} edges; these texts have {n * m:,}."
+        return f"Effects are measured for up to {MOST_EDGES:,} edges; this map has {n * m:,}."
     return None
 
 
@@ -113,7 +113,7 @@ def measured(
 
 
 def _widened(heads: Floats, blocks: Floats) -> Floats:
-    """Append blocks [L, n, m] to heads [L, H, n, m], and the means over layers of both."""
+    """Append blocks [L, n, m] to heads [L, H, n, m], then the means of both over layers."""
     wide = np.concatenate([heads, blocks[:, None]], axis=1)
     return np.concatenate([wide, wide.mean(0, keepdims=True)])
 

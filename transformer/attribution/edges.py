@@ -74,7 +74,7 @@ def edges(
     """Measure all edges of a trace, by one pass of the model.
 
     Args:
-        model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
+        model: a `Transformer`, or a model with one stack of its blocks, with its own kinds.
         kinds: kinds of attention to measure.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
@@ -96,7 +96,7 @@ def edges(
 
 
 class _Block(NamedTuple):
-    """An attention block at work; n queries, m keys."""
+    """The values in one attention block; n queries, m keys."""
 
     weights: Tensor  # [H, n, m]
     values: Tensor  # [H, m, d_model], value vectors through W_O

@@ -68,7 +68,7 @@ def effects(
     """Return the effect of every edge of the decoder on the token that its row predicts.
 
     Args:
-        model: a `Transformer`, or a causal model of one stack of its blocks.
+        model: a `Transformer`, or a causal model with one stack of its blocks.
         kind: "decoder_self" or "cross".
         layer, head: 0-based; None cuts the edge in all of them at once.
         excluded: ids without probability, as in the search.

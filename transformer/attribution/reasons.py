@@ -97,7 +97,7 @@ def reasons(
 
 
 class Trial(NamedTuple):
-    """A part taken out: the change of the score."""
+    """A removed part: the change of the score."""
 
     part: Part
     predicted: float  # without the part's shares
@@ -105,7 +105,7 @@ class Trial(NamedTuple):
 
 
 def trials(model: Transformer, trace: Trace, split: Reasons, most: int = 1) -> list[Trial]:
-    """Take the largest parts out one by one and measure the score, one pass for each.
+    """Remove the largest parts one by one and measure the score, one pass for each.
 
     Args: split: from `reasons`, of the same model and trace.
     """

@@ -222,7 +222,7 @@ def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
     except (ConfigError, TypeError) as error:
         if "unknown setting 'task'" in str(error):
             raise CheckpointError(
-                f"{path}: a model of one stack; only `complete`, `align`, `measure` and the app "
+                f"{path}: a single-stack model; only `complete`, `align`, `measure` and the app "
                 "open it"
             ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
@@ -280,7 +280,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     check_pieces(str(path), tokenizer, config)
     if safe.json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
         raise CheckpointError(
-            f"{path}: another tokenizer than the model was saved with: {CONFIG} has other hashes"
+            f"{path}: not the tokenizer that the model was saved with: {CONFIG} has other hashes"
         )
     return tokenizer
 

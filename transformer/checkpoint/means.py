@@ -54,9 +54,9 @@ def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     path = ref.folder / FILE
     hint = f"`python -m transformer means {ref.folder.name} --data DIR` writes them"
     if ref.updates is not None:
-        raise InputError(f"{ref.name}: only the trained model has means of heads")
+        raise InputError(f"{ref.name}: only the trained model has head means")
     if not is_there(path):
-        raise InputError(f"{ref.name}: it has no means of heads; {hint}")
+        raise InputError(f"{ref.name}: it has no head means; {hint}")
     try:
         arrays = read_npz(path, {"about", *ATTENTION_KINDS})
         about = parse_json(str(arrays.get("about", "")))

@@ -20,7 +20,7 @@ Pairs = dict[str, Ints]
 
 
 class Example(NamedTuple):
-    """One trial of a role, with 0-based words."""
+    """One trial of a role, with 0-based word indices."""
 
     sentence: int  # index in `Study.sentences`
     query: int  # query word

@@ -64,7 +64,7 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
     matcher = SequenceMatcher(None, [sequence[at] for at in copies], words, autojunk=False)
     places: dict[int, int] = {}  # word index of each copied word in the sequence
     for kind, a, b, c, d in matcher.get_opcodes():
-        # A word that was copied wrongly is still that word if both are as many.
+        # A wrongly copied word still counts as that word if there are as many of both.
         if kind == "equal" or (kind == "replace" and b - a == d - c):
             places.update(zip(copies[a:b], range(c, d), strict=True))
     tag = MISSING_TAG, -1

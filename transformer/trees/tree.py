@@ -70,7 +70,7 @@ def read_tree(text: str) -> Tree:
 def _read(parts: deque[str], depth: int) -> Tree:
     """Read from an opening bracket to its closing bracket."""
     if depth > MAX_DEPTH:
-        raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
+        raise TreeError(f"more than {MAX_DEPTH} nested phrases")
     parts.popleft()
     label = parts.popleft() if parts and parts[0] not in "()" else ""
     children: list[Tree] = []

@@ -1,6 +1,6 @@
-"""Checkpoints of models of one stack, marked by the key "task" in config.json.
+"""Checkpoints of models with one stack, marked by the key "task" in config.json.
 
-They are read as untrusted as any checkpoint: weights are numbers whose shapes match the config.
+Like any checkpoint, they are untrusted: weights are numbers whose shapes match the config.
 """
 
 from functools import lru_cache

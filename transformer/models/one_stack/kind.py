@@ -1,4 +1,4 @@
-"""Models of one stack in this project's format, with a task in config.json."""
+"""Models with one stack in this project's format, with a task in config.json."""
 
 from transformer.checkpoint.folder import read_metrics
 from transformer.checkpoint.reference import ModelRef
