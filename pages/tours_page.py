@@ -48,11 +48,11 @@ def draw_tour(tour: Tour, now: bool) -> None:
 
 
 def draw_lectures(view: View) -> None:
-    """Draw all lectures, and the form for a lecture of one's own."""
+    """Draw all lectures, and the form for a custom lecture."""
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
         "from the chosen model. Arrows, space or a remote move on, B blanks the screen, Esc "
-        "leaves. Choose model and sentence first; both stay."
+        "leaves. Choose the model and sentence first; both stay."
     )
     for tour in guide.LECTURES.values():
         lecture.draw_list(view, tour)

@@ -93,7 +93,7 @@ def draw(side: Side) -> None:
 
 
 def draw_warnings(view: View, trace: Trace) -> None:
-    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
+    """Draw a quiet line on what makes a translation doubtful; offer a long text's sentences."""
     reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
     if warning := " ".join(filter(None, reasons)):
         st.caption(f":material/info: {warning}")
@@ -146,13 +146,13 @@ def first(side: Side) -> list[Computation[Any] | Request]:
 
 
 def why_no_view(view: View) -> str | None:
-    """Return the reason why the model cannot show the chosen view, or None."""
+    """Return why the model cannot show the chosen view, or None."""
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
 
 def whole(view: View) -> None:
-    """Draw the opening and the chosen view, or the reason why there is none."""
+    """Draw the opening and the chosen view, or say why there is none."""
     chosen = url_state.get(TranslateChoice.view)
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:

@@ -221,7 +221,7 @@ def draw_measuring() -> None:
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
-        help="Two minutes or so on one core, at most 1 GiB of memory. Kept only if the machine "
+        help="About two minutes on one core, at most 1 GiB of memory. Kept only if the machine "
         "does little else meanwhile." if why is None else f"{why} The command does the same.",
     )  # fmt: skip
 

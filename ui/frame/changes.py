@@ -110,7 +110,7 @@ def _becomes(old: Word, new: Word) -> str:
         return f"*{plain(shorten(word.text, 24))}*"
 
     if not old.text:
-        return f"{emphasised(new)} comes in"
+        return f"{emphasised(new)} is added"
     return (
         f"{emphasised(old)} becomes {emphasised(new)}" if new.text else f"{emphasised(old)} is gone"
     )

@@ -65,7 +65,7 @@ def admit(guess: str) -> bool:
 
 
 def refusal(act: str = "import") -> str | None:
-    """Return the reason why this session may not import (or another `act`), or None."""
+    """Return why this session may not import (or another `act`), or None."""
     setting = _setting()
     if setting in public.ON:
         return None
@@ -82,7 +82,7 @@ def refusal(act: str = "import") -> str | None:
 
 
 def wants_token() -> bool:
-    """Return True if only the token is missing to import."""
+    """Return True if only the token is missing for an import."""
     return not _setting() and refusal() is not None
 
 

@@ -23,7 +23,7 @@ MUCH = 0.15
 
 
 class Sinks(NamedTuple):
-    """Shares of one map by class of key, and the key outside of words with most weight."""
+    """Shares of one map by class of key, and the key outside words with the most weight."""
 
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key

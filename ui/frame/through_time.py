@@ -157,7 +157,7 @@ def finished_in_words(entry: Entry) -> str:
 def finished(side: Side) -> Side | None:
     """Return the finished model's side in training time, otherwise None.
 
-    What nobody has chosen is chosen for it, and stays as the training plays.
+    Default choices are made for it, and stay as the training plays.
     """
     alone = side.view.entry.updates is not None and not side.letter
     return _finished(side) if alone else None

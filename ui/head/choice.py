@@ -39,7 +39,7 @@ def shared_kinds(traces: Sequence[Trace]) -> tuple[AttentionKind, ...]:
 
 
 def kind_now(*traces: Trace) -> AttentionKind:
-    """Return the stored kind, or else the last kind that all traces have, of at least one."""
+    """Return the stored kind, or else the last kind that all traces (at least one) have."""
     kinds = shared_kinds(traces)
     return next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
 

@@ -1,4 +1,4 @@
-"""The Parsing page: its choices and its tree, and what stands in their place without a parser."""
+"""The Parsing page: its choices and its tree, and what replaces them without a parser."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ def writes_trees(entry: Entry) -> bool:
 
 
 def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
-    """Return the view of the same sentence through the first parser, as it parses by default.
+    """Return the view of the same sentence through the first parser, with its default decoding.
 
     None where there is no parser, or the view's model reads another language than parsers do.
     """

@@ -62,7 +62,7 @@ def entries() -> list[Entry]:
 
 
 def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
-    """Return the named model or snapshot, or a default with the reason why it is not the named one.
+    """Return the named model or snapshot, or a default and the reason for the fallback.
 
     A missing snapshot falls back to its checkpoint.
     """
