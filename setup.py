@@ -1,6 +1,6 @@
 """Builds the wheel: `ui` and `figures` move into `headlight`.
 
-Beside the app they are packages of their own. Installed, names so common would collide with other
+In the app they are separate packages. Once installed, such common names would collide with other
 projects, so the build moves both into `headlight` and rewrites the imports that name them.
 """
 

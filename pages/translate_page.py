@@ -81,7 +81,7 @@ def draw(side: Side) -> None:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
         lacks = get_tracer(view).lacks("internals")
         st.toggle(
-            "Source or prefix: what does each token come from?", disabled=lacks is not None,
+            "Source or prefix: where does each token come from?", disabled=lacks is not None,
             help=lacks, **bound(TranslateChoice.sources),
         )  # fmt: skip
         if url_state.get(TranslateChoice.sources) and not lacks:  # computed on demand

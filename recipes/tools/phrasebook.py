@@ -239,7 +239,7 @@ def _french(text: str, finish: Callable[[str], str]) -> str:
     text = re.sub(rf"([àÀ]) {_LEFT}le ", lambda m: f"{'A' if m[1] == 'À' else 'a'}u {_LEFT}", text)
 
     def elided(match: re.Match[str]) -> str:
-        # The h of a name is read, but for a few French ones.
+        # The h of a name is pronounced, except for a few French ones.
         mute = match[2].startswith(_MUTE) if match[2][0] == "H" else elides(match[2])
         return f"{match[1]}'{match[2]}" if mute else match[0]
 

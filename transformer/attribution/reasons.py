@@ -3,7 +3,7 @@
 The vectors that W_Q and W_K read are sums: the token's embedding, its position, the outputs of
 earlier heads and networks, and biases. LayerNorms on the way keep the scale that they have in this
 sentence, which makes them linear. So a score q . k / sqrt(d_k) is a sum over pairs of parts, one of
-the query and one of the key; relative positions add a term of their own.
+the query and one of the key; relative positions add their own term.
 """
 
 import math

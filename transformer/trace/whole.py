@@ -29,7 +29,7 @@ _STACKS: tuple[StackName, ...] = ("encoder", "decoder")
 
 @torch.inference_mode()
 def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
-    """Run a trace's tokens through the model once more, and record every block.
+    """Run a trace's tokens through the model again, and record every block.
 
     Args: pieces: the target's tokenizer.
     """

@@ -96,7 +96,7 @@ class _Builder:
         self.spans: list[tuple[int, int] | None] = [None] * length
         self.closers: list[tuple[int, int]] = []  # indices of a closing item and its opening item
         self.counts = dict.fromkeys(
-            ("words left out", "words too many", "words copied wrongly", "words without a tag",
+            ("words left out", "extra words", "words copied wrongly", "words without a tag",
              "tags without a word", "brackets never closed", "brackets that closed nothing",
              "phrases without words"),
             0,
@@ -107,7 +107,7 @@ class _Builder:
 
     def add(self, place: int | None, tag: tuple[str, int], at: int, copy: str) -> None:
         if place is None or place < self.n_words:
-            self.counts["words too many"] += 1
+            self.counts["extra words"] += 1
             return
         self._fill(place)
         label, tagged = tag

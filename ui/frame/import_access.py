@@ -1,6 +1,6 @@
 """Rights to write checkpoints and studies: this machine's browser, and visitors with the token.
 
-`HEADLIGHT_IMPORT=on` lets every visitor import; `off` and `HEADLIGHT_PUBLIC=1` let nobody.
+`HEADLIGHT_IMPORT=on` lets every visitor import; `off` and `HEADLIGHT_PUBLIC=1` allow nobody.
 Otherwise a browser on this machine may, and the server prints a link with a token for others when
 it starts; a session that opens the link, or types the token on the Models page, may import until it
 ends. An address alone is not trusted: a proxy on this machine gives its own to all visitors.

@@ -18,7 +18,7 @@ from ui.work.results import Computation
 
 #: A value counts as short up to this share of the words' mean length.
 _SHORT = 0.75
-#: Least share of a map's weight that is asked about.
+#: Smallest share of a map's weight that is explained.
 MUCH = 0.15
 
 

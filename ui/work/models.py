@@ -32,7 +32,7 @@ DEFAULT_CHECKPOINT = "everyday-en-de"
 #: Bytes of free memory that a loaded model must leave.
 _LEFT_FREE = 256 * 2**20
 
-#: Copies of the weights in memory while a model of another kind than this project's loads.
+#: Copies of the weights in memory while a model that is not this project's loads.
 _READ = 2
 
 #: Errors of loading and tracing that a page shows in one line.

@@ -1,7 +1,7 @@
 // Removing heads: every head is a button, and the translation changes with each choice.
 import { make, rove } from "../shared/index.js";
 
-/** Text with the runs between ** in an element of their own. */
+/** Text with the runs between ** in elements of their own. */
 export const runs = (text, tag = "strong", look = "") =>
   text.split("**").map((run, i) => (i % 2 ? make(tag, look, run) : make("span", "", run)));
 
