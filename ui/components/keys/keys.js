@@ -258,7 +258,7 @@ function linkTo() {
     box.show();
     address.select();
   };
-  const opens = "It opens this page with all that is chosen now.";
+  const opens = "It opens this page with your current choices.";
   return {
     button,
     box,
