@@ -29,7 +29,7 @@ from ui.work.desk import get_trace
 #: Seconds per snapshot while playing.
 PACE = 1.4
 
-#: Least cosine of related weights; that of independent weights is below 0.01.
+#: Smallest cosine of related weights; that of independent weights is below 0.01.
 RELATED = 0.1
 
 _PLAYING = "headlight_playing_time"

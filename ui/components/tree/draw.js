@@ -7,7 +7,7 @@ import { drawDisc, fitted, inkOn, plain, sharp, signed, themed } from "../shared
 
 export const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
-const EDGE = 8; // least width for the edges between two columns
+const EDGE = 8; // minimum width for the edges between two columns
 const TALL = 40;
 const THIN = 20;
 const HEAD = 26; // above the rows: the number of the step
