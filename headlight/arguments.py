@@ -25,7 +25,7 @@ _TYPES = {bool: (bool, "True or False"), str: (str, "a text"), float: (Real, "a 
 def check_arguments(function: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Check the arguments of a call.
 
-    Raises: `InputError` that names a value and what is allowed; `TypeError` for missing or unknown
+    Raises: `InputError` naming a bad value and the allowed ones; `TypeError` for missing or unknown
         arguments.
     """
     bound = signature(function).bind(*args, **options)

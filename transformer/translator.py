@@ -266,7 +266,7 @@ class Translator:
 
         Returns: the record. Without a target, its maps come from the search itself.
 
-        Raises: `InputError` for a blank or too long sentence or target, or an invalid setting.
+        Raises: `InputError` for a blank or overlong sentence or target, or an invalid setting.
         """
         of, targets = self._with(edits), None if target is None else [target]
         request = of._request(beam_size, alpha, options, top_k)

@@ -55,7 +55,7 @@ def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> byte
 
 
 def to_pages(exhibits: Sequence[Exhibit], preset: Preset, report: Report) -> bytes:
-    """Return a PDF with one exhibit per numbered page, each fact on a line of its own.
+    """Return a PDF with one exhibit per numbered page, each fact on its own line.
 
     Args: report: called with (pages done, all pages).
     """

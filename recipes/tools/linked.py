@@ -22,7 +22,7 @@ _MARKED = re.compile(r"\x01([^\x01\x02]*)\x02")
 
 
 def linked_sentences(phrases: Iterable[Triple], n: int = N, *, seed: int = 7) -> list[Triple]:
-    """Return distinct sentences, each of another phrase with at least two slots of words."""
+    """Return distinct sentences, each from a different phrase with at least two slots of words."""
     rng, found = random.Random(seed), dict[str, Triple]()
     phrases = [phrase for phrase in phrases if phrase[0].count("{") > 1]
     rng.shuffle(phrases)

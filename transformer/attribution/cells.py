@@ -11,7 +11,7 @@ change of the token's log-probability, in nats, measured for some places alone.
 The vectors that W_Q and W_K read are sums: the token's embedding, its position, the outputs of
 earlier heads and networks, and biases. LayerNorms on the way keep the scale that they have in this
 sentence, which makes them linear. So a score q . k / sqrt(d_k) is a sum over pairs of parts, one of
-the query and one of the key; relative positions add a term of their own.
+the query and one of the key; relative positions add their own term.
 """
 
 import math
@@ -112,7 +112,7 @@ def reasons(
 
 
 class Trial(NamedTuple):
-    """A part taken out: the change of the score."""
+    """A removed part: the change of the score."""
 
     part: Part
     predicted: float  # without the part's shares
@@ -120,7 +120,7 @@ class Trial(NamedTuple):
 
 
 def trials(model: Transformer, trace: Trace, split: Reasons, most: int = 1) -> list[Trial]:
-    """Take the largest parts out one by one and measure the score, one pass for each.
+    """Remove the largest parts one by one and measure the score, one pass for each.
 
     Args: split: from `reasons`, of the same model and trace.
     """
@@ -161,10 +161,10 @@ def _projected(parts: dict[Part, Tensor], linear: nn.Linear, head: int, d_k: int
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]
 
-#: Largest number of weights in a trace that other measures take; a measure takes as much memory.
+#: Most weights in a trace for which other measures are computed; each takes as much memory.
 MOST_WEIGHTS = 30_000_000
 
-#: Largest number of edges of one kind that effects are measured for: 256 by 256 tokens.
+#: Most edges of one kind for which effects are measured: 256 by 256 tokens.
 MOST_EDGES = 65_536
 
 
@@ -200,7 +200,7 @@ def why_no_effect(kind: AttentionKind, n: int, m: int) -> str | None:
             "everywhere, so no single token's probability is its effect."
         )
     if n * m > MOST_EDGES:
-        return f"Effects are measured for up to {MOST_EDGES:,} edges; these texts have {n * m:,}."
+        return f"Effects are measured for up to {MOST_EDGES:,} edges; this map has {n * m:,}."
     return None
 
 

@@ -89,7 +89,7 @@ def effects(
     """Return the effect of every edge of the decoder on the token that its row predicts.
 
     Args:
-        model: a `Transformer`, or a causal model of one stack of its blocks.
+        model: a `Transformer`, or a causal model with one stack of its blocks.
         kind: "decoder_self" or "cross".
         layer, head: 0-based; None cuts the edge in all of them at once.
         excluded: ids without probability, as in the search.
@@ -197,7 +197,7 @@ def edges(
     """Measure all edges of a trace, by one pass of the model.
 
     Args:
-        model: a `Transformer`, or a model of one stack of its blocks, with kinds of its own.
+        model: a `Transformer`, or a model with one stack of its blocks, with its own kinds.
         kinds: kinds of attention to measure.
         progress: called with (blocks done, all blocks); may raise to stop.
     """
@@ -219,7 +219,7 @@ def edges(
 
 
 class _Block(NamedTuple):
-    """An attention block at work; n queries, m keys."""
+    """The values in one attention block; n queries, m keys."""
 
     weights: Tensor  # [H, n, m]
     values: Tensor  # [H, m, d_model], value vectors through W_O

@@ -85,9 +85,9 @@ def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     path = ref.folder / FILE
     hint = f"`python -m transformer means {ref.folder.name} --data DIR` writes them"
     if ref.updates is not None:
-        raise InputError(f"{ref.name}: only the trained model has means of heads")
+        raise InputError(f"{ref.name}: only the trained model has head means")
     if not is_there(path):
-        raise InputError(f"{ref.name}: it has no means of heads; {hint}")
+        raise InputError(f"{ref.name}: it has no head means; {hint}")
     try:
         arrays = read_npz(path, {"about", *ATTENTION_KINDS})
         about = parse_json(str(arrays.get("about", "")))
@@ -286,7 +286,7 @@ def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
     except (ConfigError, TypeError) as error:
         if "unknown setting 'task'" in str(error):
             raise CheckpointError(
-                f"{path}: a model of one stack; only `complete`, `align`, `measure` and the app "
+                f"{path}: a single-stack model; only `complete`, `align`, `measure` and the app "
                 "open it"
             ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
@@ -344,7 +344,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     check_pieces(str(path), tokenizer, config)
     if safe.json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
         raise CheckpointError(
-            f"{path}: another tokenizer than the model was saved with: {CONFIG} has other hashes"
+            f"{path}: not the tokenizer that the model was saved with: {CONFIG} has other hashes"
         )
     return tokenizer
 

@@ -104,9 +104,9 @@ Shape = tuple[int, ...]
 
 
 class SkipInit(TorchFunctionMode):
-    """Skip the initialisation of weights.
+    """Skip weight initialisation.
 
-    On the meta device it does nothing, but torch imports its compiler for it, which takes longer
+    On the meta device it does nothing, but makes torch import its compiler, which takes longer
     than everything else before a first translation.
     """
 

@@ -72,7 +72,7 @@ def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Options for a translator and its search; a parameter of this type stands for them all."""
+    """Options for a translator and its search; a parameter of this type adds them all."""
 
     checkpoint: Checkpoint
     device: Device = "auto"

@@ -1,6 +1,6 @@
 """Commands on one text: `trace` records its maps, `complete` continues it, `show` shows maps.
 
-`show` starts the app or the page's writer as a program of its own; nothing here imports them.
+`show` starts the app or the page's writer as a separate program; nothing here imports them.
 """
 
 import contextlib

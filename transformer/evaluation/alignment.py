@@ -166,7 +166,7 @@ class Grid:
 
         A single pair is both halves.
 
-        Args: of, in_row: look there only.
+        Args: of, in_row: search only there.
         """
         other = int(len(self.counts) > 1)
         first, second = self.errors(0), self.errors(other)

@@ -202,7 +202,7 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _figures(metrics: Mapping[str, Any], kind: Kind) -> list[str]:
-    """Return the lines of a model's figures: what stands before them, a row each, and after."""
+    """Return the lines of a model's figures: text before them, a row each, and text after."""
     default = metrics.get(DEFAULT_DECODING, {})
     about = {"default": default_decoding(metrics), "extra_length": default.get("extra_length")}
     rows: list[tuple[str, Mapping[str, Any]]]

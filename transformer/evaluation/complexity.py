@@ -40,7 +40,7 @@ def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
     """Build a layer with random weights.
 
     Args:
-        d: width, a multiple of `D_K` or less than it.
+        d: width, a multiple of `D_K` or a smaller number.
         kernel: odd.  window: even.
     """
     # One module for each way to attend; other settings of the config are not read.

@@ -90,7 +90,7 @@ class Measurement:
 
     @property
     def refusal(self) -> str | None:
-        """Reason why the measurement is not stored, in one line, or None."""
+        """One-line reason for not storing the measurement, or None."""
         load, cores, most = self.made.load, self.made.cores, MOST_LOAD * self.made.cores
         if load <= most:
             return None

@@ -69,7 +69,7 @@ def parse(
 
     Args:
         beam_size, alpha, max_length: see `Translator.translate`.
-        on_parsed: called with (sentences done, sentences in all) after each batch.
+        on_parsed: called with (sentences done, all sentences) after each batch.
 
     Raises: `InputError` for a sentence without words or of too many tokens (counted from 1).
     """

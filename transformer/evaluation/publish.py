@@ -62,7 +62,7 @@ def publish(
         share: of `mix`, 0 to 1; None chooses it on val.
 
     Raises: `ConfigError` if `run` has no recipe, or `dtype`, `mix` or `share` is wrong,
-        `CheckpointError` if there are no weights or `mix` has other shapes or pieces.
+        `CheckpointError` if there are no weights or `mix` has different shapes or pieces.
     """
     if dtype not in folder.STORED_DTYPES:
         raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(folder.STORED_DTYPES)}")
@@ -161,7 +161,7 @@ def _choose(
         if mixed.config != checkpoint.config:
             raise CheckpointError(f"{mix}: a model of another shape cannot be mixed in")
         if mixed.tokenizer.files() != checkpoint.tokenizer.files():
-            raise CheckpointError(f"{mix}: a model with other pieces cannot be mixed in")
+            raise CheckpointError(f"{mix}: a model with different pieces cannot be mixed in")
         other = {name: tensor.float() for name, tensor in mixed.model.state_dict().items()}
         # Beam search compares similar models with less noise than greedy decoding.
         best = max(

@@ -50,7 +50,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """The text's name for people."""
+        """The text's display name."""
         return text_name(self.name)
 
     def words(self, *keys: str) -> list[str]:
@@ -87,7 +87,7 @@ def stamped(
 
 
 def text_name(name: str) -> str:
-    """Return a text's name for people, which may be its own."""
+    """Return a text's display name, by default its own name."""
     return TEXTS.get(name, name)
 
 

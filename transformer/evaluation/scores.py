@@ -199,7 +199,7 @@ def evaluate_files(
         language: of the target; None takes it from the name of `ref` (`test.de.gz`).
         translate: translates the lines in place of `translator`, with the same settings.
 
-    Raises: `DataError` naming an unreadable file or one of other length, `InputError`.
+    Raises: `DataError` naming an unreadable file or one of different length, `InputError`.
     """
     if protocol not in (None, PROTOCOL):
         raise InputError(f"protocol {protocol!r} is not {PROTOCOL}")

@@ -34,7 +34,7 @@ _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 #: Seconds until a stage of another machine in a shared folder counts as abandoned.
 _ABANDONED = 7 * 24 * 3600.0
 
-#: Seconds that a folder may be missing during its replacement.
+#: Seconds that a folder may be missing while it is replaced.
 _MOMENT = 5.0
 
 

@@ -36,10 +36,10 @@ class Entry:
     ref: ModelRef  # path, kind, and fingerprint of its files
     config: ModelConfig | None = None  # shape, if an encoder-decoder of this project
     n_numbers: int = 0  # numbers in memory once loaded, 0 if unknown
-    error: str | None = None  # reason why it cannot be opened, one line
+    error: str | None = None  # why it cannot be opened, in one line
     about: str = ""  # short description, "" if `config` is enough
     unused: tuple[str, ...] = ()  # generation settings without effect here, as `name=value`
-    stack: StackConfig | None = None  # shape and task, if a model of one stack
+    stack: StackConfig | None = None  # shape and task, if a model with one stack
     metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)  # in metrics.json
     # Texts that the model was trained to read before its input, by task, as of T5.
     prefixes: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -35,7 +35,7 @@ class Reader:
         """
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
         self.extra_length = extra_length
-        self.edits: tuple[Edit, ...] = ()  # of the model that reads
+        self.edits: tuple[Edit, ...] = ()  # of the reading model
 
     def tokenize(self, sentence: str, tokenizer: Tokenizer | None = None) -> Tokenized:
         """Split a sentence into pieces, by the source's tokenizer unless another is given."""
@@ -92,7 +92,7 @@ class Reader:
         """Read a translation of each source with `target`; errors name the target."""
         read = _each("target", targets, self.target)
         if len(read) != n_sources:
-            raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
+            raise InputError(f"{len(read)} targets for {n_sources} sentences; give one for each")
         return read
 
     def target(self, target: str | Ids) -> "Target":

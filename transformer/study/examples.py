@@ -40,7 +40,7 @@ class Term(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The word that a head looks at, with 0-based words."""
+    """The word that a head looks at, with 0-based word indices."""
 
     sentence: int  # index in `Study.sentences`
     query: int  # query word
@@ -135,7 +135,7 @@ class Where:
         Raises: `InputError` if the study does not include the head.
         """
         if head not in self.study.heads or head.kind not in self.study.looks:
-            raise InputError(f"the study has no looks of {head.off.place}")
+            raise InputError(f"the study has no data on {head.off.place}")
         looks = self.study.looks[head.kind]
         weights = looks.weights[head.layer, head.head]  # [W]
         keys = looks.keys[head.layer, head.head]
@@ -164,7 +164,7 @@ Pairs = dict[str, Ints]
 
 
 class Example(NamedTuple):
-    """One trial of a role, with 0-based words."""
+    """One trial of a role, with 0-based word indices."""
 
     sentence: int  # index in `Study.sentences`
     query: int  # query word

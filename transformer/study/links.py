@@ -1,6 +1,6 @@
 """Roles of cross-attention heads by known word links, and the reading of corpus sentences.
 
-Text: 240 sentences of the training text that know their links (`transformer.training.linked`). The
+Text: 240 sentences of the training text with known links (`transformer.training.linked`). The
 model follows the given translation; each linked target word is a trial, a hit has its largest
 weight on a word that it may be linked to. A head must beat the diagonal (as the distance), the most
 frequent link (as the word: the source word that a target word has most often in the other half of

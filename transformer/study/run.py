@@ -53,7 +53,7 @@ def study(
         sentences: number of sentences to read, evenly spaced; by default all.
         examples: number of sentences to store, evenly spaced; by default all.
         second: another corpus, on which roles must hold too.
-        progress: called with (sentences read, sentences in all); may raise to stop.
+        progress: called with (sentences read, all sentences); may raise to stop.
         spread: makes the parts on other machines; by default in this process.
 
     Returns: the folder. A finished study with the same settings is returned at once.

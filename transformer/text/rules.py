@@ -80,7 +80,7 @@ class RuleTokenizer(Numbered):
         if unit not in get_args(Unit):
             raise TokenizerError(f"unit={unit!r} is not one of: {', '.join(get_args(Unit))}")
         if not isinstance(pairs, list) or not all(map(_is_pair, pairs)):
-            raise TokenizerError("merges are pairs of texts")
+            raise TokenizerError("merges should be pairs of strings")
         for name, kind in (("end_apart", bool), ("within", bool), ("joint", str)):
             if not isinstance(values.get(name, kind()), kind):
                 raise TokenizerError(f"{name}={values[name]!r} should be of type {kind.__name__}")

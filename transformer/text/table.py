@@ -45,16 +45,16 @@ class Marks:
         added = settings.pop("added", [])
         for pieces in (tags, added):
             if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
-                raise TokenizerError("tags and added tokens should be lists of texts")
+                raise TokenizerError("tags and added tokens should be lists of strings")
         if not isinstance(separator, str):
-            raise TokenizerError("the separator should be a text")
+            raise TokenizerError("the separator should be a string")
         if len(added) > MAX_ADDED:  # each is looked for at every character
             raise TokenizerError(f"{len(added):,} added tokens; at most {MAX_ADDED:,}")
         return cls(tuple(tags), separator, tuple(filter(None, added)))
 
 
 class Numbered(Tokenizer):
-    """Base class of tokenizers with an id table, which also know the target's tokenizer.
+    """Base class of tokenizers with an id table, linked to the target's tokenizer.
 
     Attributes:
         marks: pieces that are not text.

@@ -184,7 +184,7 @@ def why_not(config: ModelConfig) -> str | None:
         )
     if config.norm == "pre":
         return (
-            "This model is pre-norm: a LayerNorm stands between the sum of embedding and position "
+            "This model is pre-norm: a LayerNorm comes between the sum of embedding and position "
             "and the first projections. It divides by a length that content and position share, "
             "so no exact split exists."
         )

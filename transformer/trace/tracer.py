@@ -82,7 +82,7 @@ class Tracer(Protocol):
     def kinds(self) -> tuple[AttentionKind, ...]: ...  # noqa: D102
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return None for an ability of the model, else the reason why it lacks it."""
+        """Return why the model lacks an ability, or None if it has it."""
 
     def edited(self, *edits: str) -> Self:
         """Return the edited model. Raises `InputError` for unsupported edits."""

@@ -101,7 +101,7 @@ class Batches:
         limits = [request.limit(source) for source in sources]
         begin = None if progress is None else partial(progress, 0, max(limits))
         spell, forced, grammars = request.reader.tokenizer.target.shown, request.forced, None
-        if self.symbols is not None:  # the trees that each source may become
+        if self.symbols is not None:  # the possible trees of each source
             grammars = [TreeGrammar(self.symbols, source.ids[:-1]) for source in sources]
 
         def piece(token: int, before: int, step: int) -> str:
@@ -142,7 +142,7 @@ _STACKS: tuple[StackName, ...] = ("encoder", "decoder")
 
 @torch.inference_mode()
 def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
-    """Run a trace's tokens through the model once more, and record every block.
+    """Run a trace's tokens through the model again, and record every block.
 
     Args: pieces: the target's tokenizer.
     """

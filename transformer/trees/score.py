@@ -5,7 +5,7 @@ sentence and takes PRT for ADVP; a bracket that occurs twice counts twice. PYEVA
 does none of this: it keeps punctuation and compares sets.
 
 A rule's probability is its share of the phrases with its label (Charniak 1996). Longer rules are
-read from the left, two children at a time, by way of states: NP -> DT JJ NN is NP -> [DT JJ] NN and
+read from the left, two children at a time, through states: NP -> DT JJ NN is NP -> [DT JJ] NN and
 [DT JJ] -> DT JJ, which changes no probability. The search (CKY) is exact. Trees that use the same
 rules in other places are equally probable: of those, the one with the longest last phrases counts.
 """

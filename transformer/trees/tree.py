@@ -74,7 +74,7 @@ def read_tree(text: str) -> Tree:
 def _read(parts: deque[str], depth: int) -> Tree:
     """Read from an opening bracket to its closing bracket."""
     if depth > MAX_DEPTH:
-        raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
+        raise TreeError(f"more than {MAX_DEPTH} nested phrases")
     parts.popleft()
     label = parts.popleft() if parts and parts[0] not in "()" else ""
     children: list[Tree] = []
@@ -233,7 +233,7 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
     matcher = SequenceMatcher(None, [sequence[at] for at in copies], words, autojunk=False)
     places: dict[int, int] = {}  # word index of each copied word in the sequence
     for kind, a, b, c, d in matcher.get_opcodes():
-        # A word that was copied wrongly is still that word if both are as many.
+        # A wrongly copied word still counts as that word if there are as many of both.
         if kind == "equal" or (kind == "replace" and b - a == d - c):
             places.update(zip(copies[a:b], range(c, d), strict=True))
     tag = MISSING_TAG, -1
@@ -265,7 +265,7 @@ class _Builder:
         self.spans: list[tuple[int, int] | None] = [None] * length
         self.closers: list[tuple[int, int]] = []  # indices of a closing item and its opening item
         self.counts = dict.fromkeys(
-            ("words left out", "words too many", "words copied wrongly", "words without a tag",
+            ("words left out", "extra words", "words copied wrongly", "words without a tag",
              "tags without a word", "brackets never closed", "brackets that closed nothing",
              "phrases without words"),
             0,
@@ -276,7 +276,7 @@ class _Builder:
 
     def add(self, place: int | None, tag: tuple[str, int], at: int, copy: str) -> None:
         if place is None or place < self.n_words:
-            self.counts["words too many"] += 1
+            self.counts["extra words"] += 1
             return
         self._fill(place)
         label, tagged = tag

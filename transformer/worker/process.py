@@ -1,4 +1,4 @@
-"""Jobs in processes of their own.
+"""Jobs in separate processes.
 
 Python runs one thread at a time, so a server that computes for many visitors has no time left to
 answer them. A process is `python -m transformer.worker.process`. It reads pickled orders from its

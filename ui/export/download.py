@@ -66,7 +66,7 @@ FORMATS: tuple[Format, ...] = (
            ":material/image:", to_png, sized=True),
     Format("SVG drawing", "A drawing for papers and slides; its text stays text.", "svg",
            "image/svg+xml", ":material/draw:", to_svg, sized=True),
-    Format("PDF", "For LaTeX: one page, as large as the figure.", "pdf", "application/pdf",
+    Format("PDF", "For LaTeX: one page, the size of the figure.", "pdf", "application/pdf",
            ":material/picture_as_pdf:", to_pdf, sized=True),
     Format("CSV table", "The numbers for a spreadsheet, one per line.", "csv", "text/csv",
            ":material/table:", to_csv),
@@ -92,7 +92,7 @@ def download_button(
         key: unique on the page.
         name: stem of the file names, equal to the exhibit's name (see `file_stem`).
         n_numbers: how many numbers the figure shows, if known. With too many, the CSV is disabled.
-        label: what to press.
+        label: on the button.
     """
     with st.popover(label, type="tertiary", icon=":material/download:", key=f"{key}_popover"):
         _offer(make, key, name, n_numbers)

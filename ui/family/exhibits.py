@@ -26,7 +26,7 @@ def opened(sentence: str) -> str:
     return sentence.rstrip(" .!?…") or sentence
 
 
-#: In place of the token after a text, which nobody wrote.
+#: Placeholder for the token after a text, which is not there.
 NEXT = "…"
 
 

@@ -165,7 +165,7 @@ def _draw_continued(view: View) -> None:
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "**What comes next?** This model has read your text and rates every token. It "
-        "writes one, reads it too, and so continues, in bold."
+        "writes a token, reads it too, and goes on, in bold."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
@@ -191,7 +191,7 @@ def _draw_continued(view: View) -> None:
         st.button(
             "Most probable", icon=":material/first_page:",
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
-            help="Takes the most probable token each time, without chance.",
+            help="Takes the most probable token each time, without randomness.",
         )  # fmt: skip
     if n and trace.complete:
         st.caption("The model ended the sentence.")

@@ -33,7 +33,7 @@ class Setup:
     left: View
     right: View
     others: tuple[str, ...] = ()  # names of the checkpoints on offer for B
-    refused: str = ""  # reason why B is not the requested checkpoint, or ""
+    refused: str = ""  # why B is not the requested checkpoint, or ""
     follow: bool = False  # B follows A's translation (teacher forcing)
 
     @property

@@ -1,4 +1,4 @@
-"""The measure that every map on screen holds, as `ui.core.widgets.cells_control` chooses it."""
+"""The measure that every map on screen shows, as chosen in `ui.core.widgets.cells_control`."""
 
 import json
 import math

@@ -137,7 +137,7 @@ def _becomes(old: Word, new: Word) -> str:
         return f"*{plain(shorten(word.text, 24))}*"
 
     if not old.text:
-        return f"{emphasised(new)} comes in"
+        return f"{emphasised(new)} is added"
     return (
         f"{emphasised(old)} becomes {emphasised(new)}" if new.text else f"{emphasised(old)} is gone"
     )
@@ -154,10 +154,10 @@ _JOINED = "headlight_edits_joined"
 
 #: Examples below the box, with descriptions.
 EXAMPLES = {
-    "off cross.3.5": "take head 5 of layer 3 out of cross-attention",
-    "uniform cross": "let cross-attention look at every word alike",
+    "off cross.3.5": "remove head 5 of layer 3 from cross-attention",
+    "uniform cross": "let cross-attention look at all words equally",
     "cut cross k2": "hide the second source token from the decoder",
-    "ffn off decoder.2": "take a feed-forward network out",
+    "ffn off decoder.2": "remove a feed-forward network",
     "skip decoder.2": "skip a layer: it passes its input on unchanged",
     "no positions": "hide the order of the words (no positions)",
 }
@@ -216,7 +216,7 @@ def draw_bar(view: View) -> None:
 
 
 def draw_box(entry: Entry) -> None:
-    """Draw the popover for typing edits, or the reason why the model takes none."""
+    """Draw the popover for typing edits, or say why the model takes none."""
     if entry.kind != "checkpoint":
         if reason := NO_EDITS.get(entry.kind):
             st.caption(f":material/content_cut: Parts of this model cannot be taken out. {reason}")
@@ -249,7 +249,7 @@ def add(text: str) -> None:
 
 
 def toggle(*edits: Edit) -> None:
-    """Make edits in one step, or take them back if all are in effect."""
+    """Make edits in one step, or undo them if all are in effect."""
     chosen = _chosen()
     if set(edits) <= set(chosen):
         _put([[edit for edit in step if edit not in edits] for step in _steps()])
@@ -270,12 +270,12 @@ def head_of(trace: Trace, kind: AttentionKind, layer: int, head: int) -> Bools:
 
 
 def off_now(kind: AttentionKind, heads: Bools) -> bool:
-    """Return True if all heads in a mask [L, H] are out."""
+    """Return True if all heads in a mask [L, H] are removed."""
     return not (heads & ~heads_off(_chosen(), kind, heads.shape)).any()
 
 
 def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
-    """Take the heads in a mask [L, H] out in one step, or bring them back if all are out.
+    """Remove the heads in a mask [L, H] in one step, or restore them if all are removed.
 
     Args: join: adds them to the step of the last call with `join`.
     """
@@ -312,7 +312,7 @@ def named(words: str, trace: Trace) -> str:
 
 
 def heads_taken(view: View, trace: Trace) -> list[Head]:
-    """Return the heads that the view's edits take out."""
+    """Return the heads that the view's edits remove."""
     edits = parse_edits(view.entry.ref.edits)
     return [
         Head(kind, int(layer), int(head))
@@ -322,21 +322,21 @@ def heads_taken(view: View, trace: Trace) -> list[Head]:
 
 
 def restore_heads() -> None:
-    """Bring all heads back and keep other edits. A callback."""
+    """Restore all heads and keep other edits. A callback."""
     _put([[edit for edit in step if not edit.silences] for step in _steps()])
 
 
 def offer(
     label: str, back: str, edits: Sequence[Edit], *, key: str, help: str | None = None
 ) -> None:
-    """Draw a button that makes edits in one step, or takes them back."""
+    """Draw a button that makes edits in one step, or undoes them."""
     if _button(label, back, key, help, out=set(edits) <= set(_chosen())):
         toggle(*edits)
         st.rerun()
 
 
 def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
-    """Draw a button that takes a head out, or brings it back."""
+    """Draw a button that removes a head, or restores it."""
     if view.kind != "checkpoint":
         return
     heads = head_of(trace, kind, layer, head)

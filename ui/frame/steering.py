@@ -1,7 +1,7 @@
 """Decoding: the sidebar's settings, descriptions, and steering by a prefix or a translation.
 
 A prefix is stored as token ids, since the tokenizer may split its text differently. Ids belong to
-one checkpoint; choosing another drops them. A new sentence drops all steering. Every steer can be
+one checkpoint; choosing another drops them. A new sentence drops all steering. Each change can be
 undone.
 """
 
@@ -226,7 +226,7 @@ def follow_target(text: str) -> None:
 
 
 def undo() -> None:
-    """Undo the last steer, or all steering from a link."""
+    """Undo the last change, or all steering from a link."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
     _steer(prefix, target)
@@ -317,7 +317,7 @@ def draw_steer_form(view: View) -> None:
         )  # fmt: skip
         st.text_input(
             "Text in the target language", st.session_state[_TEXT] if filled else "", key=_TEXT,
-            max_chars=MAX_TARGET_CHARACTERS, placeholder="Type the first words, or all of it",
+            max_chars=MAX_TARGET_CHARACTERS, placeholder="Type the first words or all of it",
         )  # fmt: skip
         st.form_submit_button(
             "Decode from there", icon=":material/alt_route:", on_click=_take, args=(view,),

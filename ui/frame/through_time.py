@@ -28,7 +28,7 @@ from ui.work.desk import get_trace
 #: Seconds per snapshot while playing.
 PACE = 1.4
 
-#: Least cosine of related weights; that of independent weights is below 0.01.
+#: Smallest cosine of related weights; that of independent weights is below 0.01.
 RELATED = 0.1
 
 _PLAYING = "headlight_playing_time"
@@ -156,7 +156,7 @@ def finished_in_words(entry: Entry) -> str:
 def finished(side: Side) -> Side | None:
     """Return the finished model's side in training time, otherwise None.
 
-    What nobody has chosen is chosen for it, and stays as the training plays.
+    Default choices are made for it, and stay as the training plays.
     """
     alone = side.view.entry.updates is not None and not side.letter
     return _finished(side) if alone else None

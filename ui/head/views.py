@@ -65,7 +65,7 @@ def shared_kinds(traces: Sequence[Trace]) -> tuple[AttentionKind, ...]:
 
 
 def kind_now(*traces: Trace) -> AttentionKind:
-    """Return the stored kind, or else the last kind that all traces have, of at least one."""
+    """Return the stored kind, or else the last kind that all traces (at least one) have."""
     kinds = shared_kinds(traces)
     return next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
 
@@ -292,7 +292,7 @@ def why_link(view: View) -> str:
 
 
 def draw_why(side: Side, place: HeadChoice, key: int) -> None:
-    """Draw the parts of the score of the query and the key, or the reason why there are none."""
+    """Draw the parts of the score of the query and the key, or say why there are none."""
     if get_tracer(side.view).lacks("internals"):
         st.caption(_ONE_STACK)
         return
@@ -346,7 +346,7 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
 
 
 def _reason(why: Why, part: Part, share: float, names: Names) -> str:
-    """Return the largest part as the reason of the score, or the test that speaks against it."""
+    """Return the largest part as the reason for the score, or the test that contradicts it."""
     for trial in why.trials:
         if trial.part == part and 2 * trial.measured / trial.predicted < 1:
             return (

@@ -44,7 +44,7 @@ def bring(entry: Entry) -> None:
 
 
 def draw_import(use: Callable[[str], None]) -> None:
-    """Draw the form, this session's import, or the reason why imports are not available."""
+    """Draw the form, this session's import, or say why imports are not available."""
     take_token()
     job: Import | None = st.session_state.get(_JOB)
     if (why := refusal() or import_plan.cannot_write()) is not None:

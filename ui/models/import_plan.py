@@ -121,7 +121,7 @@ def _is_taken(name: str) -> bool:
 def adding(name: str) -> Iterator[Path]:
     """Yield a folder; at the end of the block, `name` in it becomes a checkpoint.
 
-    Raises: `CheckpointError` if the name has been taken meanwhile; `OSError`.
+    Raises: `CheckpointError` if the name has since been taken; `OSError`.
     """
     root = checkpoints_root()
     root.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The Parsing page: its choices and its tree, and what stands in their place without a parser."""
+"""The Parsing page: its choices and its tree, and what replaces them without a parser."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ def writes_trees(entry: Entry) -> bool:
 
 
 def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
-    """Return the view of the same sentence through the first parser, as it parses by default.
+    """Return the view of the same sentence through the first parser, with its default decoding.
 
-    None where there is no parser, or the view's model reads another language than parsers do.
+    None where there is no parser, or the view's model reads a language that parsers do not.
     """
     if data_of_training(view.entry.metrics).get("src") not in (None, "en"):
         return None

@@ -35,7 +35,7 @@ SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
 
 
 def draw_split(view: View, config: ModelConfig) -> None:
-    """Draw the maps, their sum and the residual, or the reason why the split is not exact."""
+    """Draw the maps, their sum and the residual, or say why the split is not exact."""
     st.markdown("#### Content and position in the first layer")
     reason = why_not(config)
     if reason is not None:

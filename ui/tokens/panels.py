@@ -262,6 +262,6 @@ def pieces_figure(view: View, text: TextSide) -> Exhibit:
 
 
 def lacks_text(side: Side) -> str | None:
-    """Return the reason why a side has no pieces, or None."""
+    """Return why a side has no pieces, or None."""
     text = side_now()
     return None if read_trace(side.trace, text).pieces else f"This model has no {text}."

@@ -216,7 +216,7 @@ def run(
 def get_trace(view: View) -> Trace:
     """Return the view's trace, computed with a progress bar if it is not cached.
 
-    A blank or too long sentence, a model that cannot be loaded, or Stop ends the run with a
+    A blank or overlong sentence, a model that cannot be loaded, or Stop ends the run with a
     message.
     """
     trace: Trace = prepare(view, [view.request], "Translate this sentence")[0]

@@ -40,7 +40,7 @@ DEFAULT_CHECKPOINT = "everyday-en-de"
 #: Bytes of free memory that a loaded model must leave.
 _LEFT_FREE = 256 * 2**20
 
-#: Copies of the weights in memory while a model of another kind than this project's loads.
+#: Copies of the weights in memory while a model that is not this project's loads.
 _READ = 2
 
 #: Errors of loading and tracing that a page shows in one line.
@@ -70,7 +70,7 @@ def entries() -> list[Entry]:
 
 
 def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
-    """Return the named model or snapshot, or a default with the reason why it is not the named one.
+    """Return the named model or snapshot, or a default and the reason for the fallback.
 
     A missing snapshot falls back to its checkpoint.
     """

@@ -20,7 +20,7 @@ from ui.core import url_state
 from ui.core.url_state import Param
 from ui.work.lru import Lru
 
-#: Folder name of the chosen study; "" is the one with most measures.
+#: Folder name of the chosen study; "" is the one with the most measures.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
 _OPENED = Lru(192 * 2**20)
@@ -79,7 +79,7 @@ class Opened:
 
 
 def studies(ref: ModelRef) -> list[Path]:
-    """Return a model's study folders, those with most measures first."""
+    """Return a model's study folders, most measures first."""
     roots = (ref.folder / FOLDER, cache_folder())
     return _folders(ref, roots, *map(modified, roots))
 
@@ -94,7 +94,7 @@ def _folders(ref: ModelRef, roots: tuple[Path, ...], *version: int) -> list[Path
 
 
 def study_of(ref: ModelRef, name: str = "") -> Opened | None:
-    """Return a model's study by name, by default the one with most measures, or None."""
+    """Return a model's study by name, by default the one with the most measures, or None."""
     paths = studies(ref)
     chosen = [path for path in paths if path.name == name] or paths
     return open_study(chosen[0]) if chosen else None

@@ -161,7 +161,7 @@ class Budget:
         return Job[T](late=late).start(work)
 
     def start_file(self, make: Callable[[], T]) -> Job[T]:
-        """Start to make a file; the session's previous file job ends at its next report."""
+        """Start making a file; the session's previous file job ends at its next report."""
         with self._lock:
             self._file.stop()
             self._file = job = self.start(make)

@@ -283,7 +283,7 @@ def test_a_part_of_the_last_step_alone_is_measured_as_predicted() -> None:
     after = score_without(model, trace, *place, position)  # type: ignore[arg-type]
     # Before the first block of a post-norm model nothing is normalised: prediction is exact.
     assert after - found.score == pytest.approx(-found.share_of(position), abs=1e-4)
-    with pytest.raises(ValueError, match="biases stand in many places"):
+    with pytest.raises(ValueError, match="biases occur in many places"):
         score_without(model, trace, *place, Part("encoder", "bias"))  # type: ignore[arg-type]
 
 

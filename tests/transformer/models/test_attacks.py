@@ -165,7 +165,7 @@ def test_a_swapped_tokenizer_is_refused(kind: str, name: str, whole: Path, tmp_p
         one, other = model.pieces[20], model.pieces[21]
         one.piece, other.piece = other.piece, one.piece
         path.write_bytes(model.SerializeToString())
-    refused(kind, folder, r"tokenizer\.model: another tokenizer than the model was saved with")
+    refused(kind, folder, r"tokenizer\.model: not the tokenizer that the model was saved with")
     damage.edit("config.json", tokenizer_sha256=...)(folder)  # as of an older version
     opened(kind, folder)
 

@@ -262,7 +262,7 @@ def test_equals_loop(
 def test_a_head_that_was_not_studied_is_one_line() -> None:
     where = Where(study_of([Sentence("d", ("cat", "the"))], 0))
     assert where.values("cross", "word", keys=True) == ["cat", "the"]
-    with pytest.raises(InputError, match="no looks of decoder self-attention layer 3, head 1"):
+    with pytest.raises(InputError, match="no data on decoder self-attention layer 3, head 1"):
         where(Head("decoder_self", 2, 0))
 
 

@@ -99,7 +99,7 @@ def test_any_sequence_becomes_a_tree(sequence: list[str], words: list[str]) -> N
     ("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩", "(S (DT the) (VP (X cat) (VBD sat)))",
      ("1 words left out",)),
     ("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩", "(S (DT the) (NN cat) (VBD sat))",
-     ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
+     ("1 extra words", "1 words copied wrongly", "1 brackets that closed nothing",
       "1 phrases without words")),
     ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
      ("1 tags without a word", "no single phrase over all words")),

@@ -266,7 +266,7 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
         fault = (
             f" has {layers} layers of {heads} heads; at most {MAX_LAYERS} layers and {MAX_MAPS:,} "
-            "heads in all are allowed"
+            "heads in total are allowed"
         )
     elif max(n, m) > MAX_TOKENS:
         fault = f" has {max(n, m):,} tokens; at most {MAX_TOKENS} are allowed"
@@ -304,7 +304,7 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> types.Floats:
 
 
 def _advice(array: NDArray[Any], maps: types.Floats, sums: types.Reals, empty: types.Bools) -> str:
-    """Return why rows are probably not weights, and the way out."""
+    """Return why rows are probably not weights, and a remedy."""
     with np.errstate(over="ignore", invalid="ignore"):
         probable = np.abs(np.exp(maps).sum(axis=-1, dtype=np.float64) - 1) <= ROW_TOLERANCE
         columns = np.abs(maps.sum(axis=-2, dtype=np.float64) - 1) <= ROW_TOLERANCE

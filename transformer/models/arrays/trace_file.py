@@ -81,7 +81,7 @@ def npz_path(path: str | Path) -> Path:
 def load_measured(path: str | Path, trace: Trace) -> Trace:
     """Return a file's trace with the measure that it stores beside the weights, if it has one.
 
-    Raises: `CheckpointError`, one line that names the file, for an array that is no such measure.
+    Raises: `CheckpointError`, one line that names the file, for an array that is not one.
     """
     names = {kind: f"{kind}_cells" for kind in ATTENTION_KINDS}
     arrays = read_npz(Path(path), frozenset({CELL, *names.values()}))

@@ -79,7 +79,7 @@ def read_generation(settings: foreign.Settings, vocab_size: int, *, starts: bool
         "renormalize_logits": flag or None,
     }
     rules |= {name: number(name, *bounds) for name, bounds in foreign.NUMBERS.items()}
-    # The library ignores ids beyond the vocabulary, except one to force.
+    # The library ignores ids beyond the vocabulary, except a forced one.
     reads = {name: ids if name == "forced_eos_token_id" else within for name in foreign.TOKENS}
     rules |= {name: settings.followed(name, read, ()) or None for name, read in reads.items()}
     return Generation(

@@ -257,7 +257,7 @@ class HuggingFaceModel(Tracing, Unedited):
             progress: called with (step, last step) while translating; may raise to stop.
             options: other options of `Translator.trace`, without effect here.
 
-        Raises: `InputError` for a blank or too long sentence or target, or a bad setting;
+        Raises: `InputError` for a blank or overlong sentence or target, or a bad setting;
             `TypeError` for an unknown option.
         """
         refuse_unknown(options)
@@ -275,7 +275,7 @@ class HuggingFaceModel(Tracing, Unedited):
         generation = replace(self._generation, decoding=decoding)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         if self.family != "encoder_decoder" and target is not None:
-            raise InputError("this model reads one text; it takes no target beside it")
+            raise InputError("this model reads one text and takes no target")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
         if isinstance(sentence, list | tuple) or getattr(sentence, "ndim", 0) == 1:
             source = self._text.of_ids(sentence, self.max_tokens)

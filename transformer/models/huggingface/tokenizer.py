@@ -248,7 +248,7 @@ class HubTokenizer:
 
         Args:
             after: id of the token before the first, if any.
-            starts: True at tokens that start a word, if the text tells.
+            starts: True at tokens that start a word, if the text shows it.
             text: text of the tokens, if known.
         """
         names, special = self._names(ids, side), self.special(ids, side)

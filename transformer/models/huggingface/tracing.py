@@ -144,7 +144,7 @@ class Tracing:
         try:
             ids = self._text.cut("a", self.max_tokens).ids
             if not ids:
-                raise InputError("the tokenizer makes nothing of 'a'")
+                raise InputError("the tokenizer returns no tokens for 'a'")
         except InputError as error:
             raise CheckpointError(f"{self.path or self.name}: {error}") from None
         with torch.inference_mode():

@@ -147,7 +147,7 @@ def read_config(
 
     Args:
         n_source, n_target: vocabulary sizes.
-        names: tensor names, which tell what old configs leave out.
+        names: tensor names, which reveal what old configs leave out.
     """
     model = settings.within("model")
     encoder, decoder = stacks = model.within("encoder"), model.within("decoder")

@@ -278,7 +278,7 @@ def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTo
 
 
 def _tokenizer_settings(folder: Path) -> Settings:
-    """Return the tokenizer's settings, with a check of those that change segmentation."""
+    """Return the tokenizer's settings, after checking the ones that change segmentation."""
     settings = Settings(folder / TOKENIZER, {})
     for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # the second overrides the first
         if path.exists():

@@ -1,6 +1,6 @@
 """One-stack Transformers, and their checkpoints.
 
-They are read as untrusted as any checkpoint: weights are numbers whose shapes match the config.
+Like any checkpoint, they are untrusted: weights are numbers whose shapes match the config.
 """
 
 from collections.abc import Sequence

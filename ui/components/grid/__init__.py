@@ -140,7 +140,7 @@ def grid_component(
         marked: heads to outline instead of the cell, if the kind has them.
         cell_width: largest map width in pixels.
         markable: allow heads to be marked.
-        off: heads [L, H] that are taken out, by tab name; None omits the switches, which report
+        off: removed heads [L, H], by tab name; None omits the switches, which report
             heads as "switch" (see `switched`).
         does: head roles by tab name: a word below the map and a sentence on hover.
     """
