@@ -42,7 +42,7 @@ def main() -> None:
 
     corner = st.container(key="keys")
     place_for_progress()
-    with st.container(key="starting"):  # seen only while nothing stands below it, see style.css
+    with st.container(key="starting"):  # visible only while nothing is below it, see style.css
         if not libraries.is_set():
             st.text(STARTING)
     # PyTorch takes seconds to import, so the page's head is drawn first.

@@ -1,6 +1,6 @@
 """Builds the wheel: `ui` and `figures` move into `headlight`.
 
-Beside the app they are packages of their own. Installed, names so common would collide with other
+In the app they are separate packages. Once installed, such common names would collide with other
 projects, so the build moves both into `headlight` and rewrites the imports that name them.
 """
 
@@ -34,7 +34,7 @@ class BuildPackages(build_py):
 
 
 class NameTop(egg_info):
-    """Name what is at the top of the wheel in its metadata."""
+    """Name the wheel's top-level packages in its metadata."""
 
     def run(self) -> None:
         """Write the metadata."""

@@ -31,7 +31,7 @@ from transformer.evaluation.parsing import load_parser, source_text  # noqa: E40
 from transformer.evaluation.scores import score  # noqa: E402
 from transformer.measures.parse import confidences, read_parse  # noqa: E402
 from transformer.measures.words import word_groups  # noqa: E402
-from transformer.search.decoding import default_decoding  # noqa: E402
+from transformer.search.request import default_decoding  # noqa: E402
 from transformer.trace.records import Trace  # noqa: E402
 from transformer.training.corpus import load_held_out, read_treebank  # noqa: E402
 from transformer.training.typed import accepts, typed_sentences  # noqa: E402

@@ -30,8 +30,7 @@ from benchmarks.measures import interval  # noqa: E402
 from transformer.attribution.edges import Mix, edges, loose, mix  # noqa: E402
 from transformer.checkpoint.reference import SNAPSHOTS, at  # noqa: E402
 from transformer.evaluation.measure import read_metrics  # noqa: E402
-from transformer.measures.entropy import entropy_bits  # noqa: E402
-from transformer.measures.heads import rank_correlation  # noqa: E402
+from transformer.measures import heads  # noqa: E402
 from transformer.trace.records import Trace  # noqa: E402
 from transformer.training.typed import typed_sentences  # noqa: E402
 from transformer.translator import Translator  # noqa: E402
@@ -73,7 +72,7 @@ def measure(checkpoint: Path, count: int) -> dict[str, Any]:
     rows = {
         "falls": [along(values[:-1]) for values in shares],
         "drops": [float(values[-1] - values[-2]) for values in shares if len(values) > 1],
-        "spreads": [along(entropy_bits(_rows(values))[:-1]) for values in own],
+        "spreads": [along(heads.entropy_bits(_rows(values))[:-1]) for values in own],
         "wrong, next": [float(change[:NEXT].mean()) for change in changes if change.size],
         "wrong, later": [float(change[NEXT:].mean()) for change in changes if change[NEXT:].size],
     }
@@ -100,7 +99,7 @@ def _rows(values: Mix) -> np.ndarray[Any, np.dtype[np.float32]]:
 def along(values: np.ndarray[Any, Any]) -> float:
     """Return the rank correlation of values with their step; NaN below three steps."""
     steps = np.arange(len(values), dtype=np.float32)
-    return rank_correlation(steps, values.astype(np.float32)) if len(values) > 2 else math.nan
+    return heads.rank_correlation(steps, values.astype(np.float32)) if len(values) > 2 else math.nan
 
 
 def misled(

@@ -32,8 +32,7 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from figures.labels import KIND_NAMES  # noqa: E402
 from transformer.attribution.edges import MEASURES as EDGE_MEASURES  # noqa: E402
-from transformer.attribution.edges import edges, mix  # noqa: E402
-from transformer.attribution.effects import effects  # noqa: E402
+from transformer.attribution.edges import edges, effects, mix  # noqa: E402
 from transformer.config import ModelConfig  # noqa: E402
 from transformer.evaluation.measure import read_metrics  # noqa: E402
 from transformer.measures.heads import rank_correlation  # noqa: E402

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from transformer.study.corpus import Sentence  # noqa: E402
+from transformer.study.examples import Term, Where  # noqa: E402
 from transformer.study.records import Looks, Study  # noqa: E402
-from transformer.study.where import Term, Where  # noqa: E402
 from transformer.trace.removals import Head  # noqa: E402
 from transformer.training.data import read_lines  # noqa: E402
 from transformer.trees.tree import split_words  # noqa: E402

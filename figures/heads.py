@@ -48,7 +48,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
                 })  # fmt: skip
         if not rows:
             continue
-        rows.sort(key=lambda row: bool(row["chosen"]))  # its frame lies on the others
+        rows.sort(key=lambda row: bool(row["chosen"]))  # its frame covers the others
         _, layer, last = max(place for place in cells if place[0] == kind)
         width = _ROOMS[alone] // (last + 1)
         picked = alt.selection_point(

@@ -37,7 +37,7 @@ def product_by_offset(
     colours = categorical(len(names), theme)
     lines = [
         points([row for row in rows if row["from pos"] == name])
-        # Wide lines lie below narrow ones, so that equal curves are all visible.
+        # Wide lines are drawn below narrow ones, so that equal curves are all visible.
         .mark_line(strokeWidth=2 + 4 * (len(names) - 1 - i), strokeCap="round")
         .encode(
             x=alt.X("k:Q", title="offset k"),

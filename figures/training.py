@@ -132,7 +132,7 @@ def histories(
     lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme,
     height: int,
 ) -> Drawn:  # fmt: skip
-    """Draw values by update in grey, one line in colour; names stand at the ends of lines.
+    """Draw values by update in grey, one line in colour; names are at the ends of lines.
 
     Args: short: names for a narrow window.
     """

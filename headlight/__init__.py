@@ -126,7 +126,7 @@ def show(
         cell: measure that a trace's maps show; `model` made the trace. A file shows its own, see
             `python -m transformer trace --cell`.
 
-    Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
+    Raises: `CheckpointError`, one line naming the array and what is allowed; `TypeError` for
         any other argument; `ValueError` for a height out of range,
             or a batch or a measure of something without one; `InputError` for an unknown measure.
     """

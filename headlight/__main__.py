@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headlight import show
 from transformer.commands.options import add_options, call
-from transformer.errors import CheckpointError, InputError
+from transformer.types import CheckpointError, InputError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

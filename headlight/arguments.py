@@ -7,9 +7,9 @@ from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from transformer.errors import InputError
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
+from transformer.types import InputError
 from ui.attention.maps import kinds_of
 
 #: Largest size of a figure that is made of numbers alone.
@@ -25,7 +25,7 @@ _TYPES = {bool: (bool, "True or False"), str: (str, "a text"), float: (Real, "a 
 def check_arguments(function: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Check the arguments of a call.
 
-    Raises: `InputError` that names a value and what is allowed; `TypeError` for missing or unknown
+    Raises: `InputError` naming a bad value and the allowed ones; `TypeError` for missing or unknown
         arguments.
     """
     bound = signature(function).bind(*args, **options)

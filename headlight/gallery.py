@@ -20,12 +20,11 @@ from figures.exhibit import Exhibit, Offline, file_stem
 from figures.labels import show_token
 from transformer.checkpoint.reference import split_name
 from transformer.edits.language import parse_edits
-from transformer.errors import InputError
 from transformer.measures.heads import information
 from transformer.trace.records import Trace
 from transformer.trace.whole import record_whole
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS, Bools
+from transformer.types import ATTENTION_KINDS, Bools, InputError
 from ui.attention.maps import (
     AttentionChoice,
     clearest_head,

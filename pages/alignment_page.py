@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from ui.alignment.views import AlignmentChoice, draw_errors, draw_links, map_of, row_now
-from ui.core.side import Side
+from ui.core.view import Side
 from ui.core.widgets import CellChoice, draw_hint
 from ui.frame.page import Entry, Page
 from ui.work.results import Computation

@@ -18,19 +18,17 @@ from ui.attention.choice import (
     read_choice,
     toggle_find,
 )
-from ui.attention.editing import draw_effect, draw_hint, draw_texts
-from ui.attention.find import draw_find
+from ui.attention.editing import draw_effect, draw_find, draw_hint, draw_texts
 from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
 from ui.core import url_state
-from ui.core.side import Side
-from ui.core.view import Request, View, said_next
+from ui.core.view import Request, Side, View, said_next
 from ui.core.widgets import CellChoice, cells_control, units_control
 from ui.frame.cells import about_cells, measured_view
-from ui.frame.changes import first_of_changes
+from ui.frame.editing import first_of_changes
 from ui.frame.page import Entry, Page
 from ui.frame.through_time import finished
-from ui.head.choice import default_query
+from ui.head.views import default_query
 from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 

@@ -8,8 +8,7 @@ from ui.beam.beside import BESIDE
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
 from ui.core.doubts import cut_notice, headline
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import choose_one, draw_text
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed

@@ -2,22 +2,21 @@
 
 from ui.core import url_state
 from ui.core.view import View, current_entries
-from ui.family.choice import PART, ExpectsChoice, StacksChoice
-from ui.family.views import draw_changes, draw_expects, draw_stacks
+from ui.family import views
 from ui.frame.page import Entry, Page
 
 
 def whole(view: View) -> None:
     """Draw the chosen part."""
-    part, entries = url_state.get(PART), current_entries()
+    part, entries = url_state.get(views.PART), current_entries()
     if part == "expects":
-        ExpectsChoice.show()
-        draw_expects(view, entries)
+        views.ExpectsChoice.show()
+        views.draw_expects(view, entries)
     elif part == "stacks":
-        StacksChoice.show()
-        draw_stacks(view, entries)
+        views.StacksChoice.show()
+        views.draw_stacks(view, entries)
     else:
-        draw_changes(view, entries)
+        views.draw_changes(view, entries)
 
 
 PAGE = Page(
@@ -28,5 +27,5 @@ PAGE = Page(
         Entry("Beyond translation", 3, "T5, and what changed", {"part": "changes"}),
     ),
     model="shown",
-    choice=(PART,),
+    choice=(views.PART,),
 )  # fmt: skip

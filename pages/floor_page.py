@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui.components.plan import KINDS
 from ui.core.glossary import word_start
-from ui.core.side import Side
+from ui.core.view import Side
 from ui.export.download import download_below
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
 from ui.floor.views import WHOLE, FloorChoice, choice_now, choose_again, draw_plan

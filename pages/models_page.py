@@ -14,7 +14,7 @@ from ui.work.roots import checkpoint_roots
 def notes() -> tuple[str, ...]:
     """Return a note on the allowed folders."""
     roots = ", ".join(plain(root.name) for root in checkpoint_roots())
-    return (f"Folders must lie in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS).",)
+    return (f"Folders must be in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS).",)
 
 
 def whole(view: View) -> None:

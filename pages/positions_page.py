@@ -4,7 +4,7 @@ import streamlit as st
 
 from transformer.config import ModelConfig, PositionLayout
 from transformer.trace import position_vectors
-from ui.compare.differences import POSITIONS
+from ui.compare.texts import POSITIONS
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, KIND, LAYER, Param
@@ -12,7 +12,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.frame.page import Entry, Page
 from ui.positions import views
-from ui.positions.split import SPLIT, draw_split
+from ui.positions.views import SPLIT, draw_split
 from ui.work.desk import get_translator
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
@@ -31,7 +31,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     url_state.show(width_param, layout_param)
     views.PositionsChoice.show()
 
-    first = st.container()  # the picture; its controls stand below
+    first = st.container()  # the picture; its controls are below
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
         "Width d_model", 2, 2048, step=2, **bound(width_param),
@@ -43,7 +43,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     layout = choose_one(
         "Layout", layout_param, {name: name.capitalize() for name in LAYOUTS}, inputs[2],
         label_visibility="visible",
-        help="Where sines and cosines stand: in turn, as in the paper's formula, or all sines "
+        help="Where sines and cosines go: in turn, as in the paper's formula, or all sines "
         "first and all cosines after them, as in other implementations.",
     )  # fmt: skip
     note = ""
@@ -55,7 +55,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         )
     if note and tables:
         note += (
-            " The end of this page shows it, and one of its dimensions stands among the curves "
+            " The end of this page shows it, and one of its dimensions appears among the curves "
             "beyond training; all other pictures are the paper's formula."
         )
     if note:

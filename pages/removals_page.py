@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.core.url_state import STEP
 from ui.core.view import View, said_next
-from ui.frame.changes import draw_changes, first_of_changes, said_of_changes
+from ui.frame.editing import draw_changes, first_of_changes, said_of_changes
 from ui.frame.page import Entry, Page
 from ui.removals.pruning import draw_pruning
 from ui.removals.views import (

@@ -8,12 +8,11 @@ from figures.labels import count, plain_token
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide
-from ui.compare.differences import PIECES
+from ui.compare.texts import PIECES
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, section
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
 from ui.frame.page import Entry, Page

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
@@ -23,9 +23,9 @@ _EXAMPLE = """# My lecture
 def draw_tours() -> None:
     """Draw all tours in the order of the paper."""
     st.markdown(
-        "Short lessons on the paper, in the pages of this app. Each stop sets the controls and asks"
+        "Short lessons on the paper, on the pages of this app. Each stop sets the controls and asks"
         " you for a prediction; **the answer comes from the chosen model**, not from a book. "
-        "Every stop has a link to hand out."
+        "Every stop has a link to share."
     )
     here = guide.current_stop()
     for start in range(0, len(guide.TOURS), 2):
@@ -48,11 +48,11 @@ def draw_tour(tour: Tour, now: bool) -> None:
 
 
 def draw_lectures(view: View) -> None:
-    """Draw all lectures, and the form for a lecture of one's own."""
+    """Draw all lectures, and the form for a custom lecture."""
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
         "from the chosen model. Arrows, space or a remote move on, B blanks the screen, Esc "
-        "leaves. Choose model and sentence first; both stay."
+        "leaves. Choose the model and sentence first; both stay."
     )
     for tour in guide.LECTURES.values():
         lecture.draw_list(view, tour)
@@ -64,7 +64,7 @@ def _draw_own(view: View) -> None:
     st.markdown(
         "One link of this app on each line, then the sentence above its picture. A line with **?** "
         "asks, a line with **!** answers, **#** is the title. Links to tours and to scenes above "
-        "bring their own questions."
+        "come with their own questions."
     )
     kept = st.session_state.get(own.TEXT, _EXAMPLE)
     text = st.text_area("Scenes", kept, height=180, max_chars=own.MOST_CHARACTERS, key="own_box")

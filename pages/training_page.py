@@ -8,9 +8,8 @@ from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.frame.steering import use_checkpoint
 from ui.training import jobs
-from ui.training.choice import RUN, VIEW
 from ui.training.table3 import draw_table3
-from ui.training.views import draw_form, draw_run
+from ui.training.views import RUN, VIEW, draw_form, draw_run
 from ui.training.watch import draw_watch
 
 

@@ -15,14 +15,11 @@ from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, length_warning
 from ui.core.glossary import word_start
-from ui.core.side import Side
-from ui.core.view import Request, View, ask_for, said_next
+from ui.core.view import Request, Side, View, ask_for, said_next
 from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text, weights_alone
-from ui.frame.changes import said_of_changes
-from ui.frame.decoding import decoded_text
-from ui.frame.editing import offer_switch
+from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
-from ui.frame.steering import draw_steer_form
+from ui.frame.steering import decoded_text, draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.exhibits import why_no_player
 from ui.translate.player import (
@@ -81,7 +78,7 @@ def draw(side: Side) -> None:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
         lacks = get_tracer(view).lacks("internals")
         st.toggle(
-            "Source or prefix: what does each token come from?", disabled=lacks is not None,
+            "Source or prefix: where does each token come from?", disabled=lacks is not None,
             help=lacks, **bound(TranslateChoice.sources),
         )  # fmt: skip
         if url_state.get(TranslateChoice.sources) and not lacks:  # computed on demand
@@ -93,7 +90,7 @@ def draw(side: Side) -> None:
 
 
 def draw_warnings(view: View, trace: Trace) -> None:
-    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
+    """Draw a quiet line on what makes a translation doubtful; offer a long text's sentences."""
     reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
     if warning := " ".join(filter(None, reasons)):
         st.caption(f":material/info: {warning}")
@@ -146,13 +143,13 @@ def first(side: Side) -> list[Computation[Any] | Request]:
 
 
 def why_no_view(view: View) -> str | None:
-    """Return the reason why the model cannot show the chosen view, or None."""
+    """Return why the model cannot show the chosen view, or None."""
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
 
 def whole(view: View) -> None:
-    """Draw the opening and the chosen view, or the reason why there is none."""
+    """Draw the opening and the chosen view, or say why there is none."""
     chosen = url_state.get(TranslateChoice.view)
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:

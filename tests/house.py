@@ -97,10 +97,10 @@ def stays_of_a_sentence() -> list[str]:
     from streamlit.testing.v1 import AppTest
 
     from ui.hosting.gate import libraries
-    from ui.work import desk, models
+    from ui.work import desk, results
 
-    models._LONGEST = models._TIMES = 1e9  # a listing is reused, and no progress is drawn, however
-    desk._MOVING = 1e9  # slow the machine is
+    # A listing is reused, and no progress is drawn, however slow the machine is.
+    results._LONGEST = results._TIMES = desk._MOVING = 1e9
     stays: list[str] = []
     seen: set[CodeType] = set()
 

@@ -4,8 +4,7 @@ import torch
 
 from transformer.config import ModelConfig
 from transformer.models.one_stack.config import StackConfig, Task
-from transformer.models.one_stack.files import MASK
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import MASK, OneStack
 from transformer.text.tokenizer import Tokenizer, with_symbols
 
 #: Blocks of the first model of one stack, and of later ones.

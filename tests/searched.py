@@ -9,8 +9,7 @@ import torch
 from tests.factories import make_trace
 from transformer.search.beam import search
 from transformer.search.records import SearchRecord
-from transformer.search.rules import SearchSettings
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling, SearchSettings
 from transformer.steps import StepOutput
 from transformer.trace.records import Trace
 

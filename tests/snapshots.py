@@ -15,8 +15,7 @@ from transformer.checkpoint.snapshots import FILE, pack
 from transformer.checkpoint.weights import layout_of, weights_digest
 from transformer.model import Transformer
 from transformer.models.catalogue import resolve
-from transformer.models.one_stack.files import load_stack, stack_layout
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, load_stack, stack_layout
 
 UPDATES = (0, 3, 20)
 

@@ -27,7 +27,7 @@ from tests.transformer.training.runs import assert_same_bits, recipe, run
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import describe_weights, read_tensors
-from transformer.files.leftovers import clear_away
+from transformer.files.folders import clear_away
 from transformer.models.importers.registry import FORMATS
 from transformer.training.toys.files import KEPT, map_updates, read_maps
 from transformer.training.toys.run import ToyRun

@@ -12,7 +12,7 @@ from transformer.models.catalogue import list_entries
 from transformer.worker import limits
 from ui.core import public
 from ui.hosting import gate, start, visitors
-from ui.work import desk, models, results, visit
+from ui.work import desk, results, visit
 from ui.work.visit import Pace
 
 DECISIONS = ROOT / "docs" / "decisions"
@@ -85,7 +85,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
         "Visitors, on a public server": [visitors.most_visitors(), visitors.IDLE],
         "Results in memory": [results.CACHE.limit >> 20, desk.PICTURES.limit >> 20],
         "Models in memory": [
-            *(share >> 30 for share in limits.shares()[1:]), models._LEFT_FREE >> 20,
+            *(share >> 30 for share in limits.shares()[1:]), results._LEFT_FREE >> 20,
         ],
         "What a browser sends": [visitors.MOST_BYTES // 1000, visitors.RATE],
         "The log": [start.MOST, start.LONGEST],

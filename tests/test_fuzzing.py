@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fuzzing.targets import MUTATIONS, Bench, Mutation, Target, check, mutated
-from transformer.errors import CheckpointError
+from transformer.types import CheckpointError
 
 CASES = Path(__file__).parent / "fuzzing" / "cases"
 

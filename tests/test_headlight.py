@@ -14,9 +14,9 @@ from headlight.__main__ import main
 from headlight.page import trace_exhibit
 from tests.factories import make_trace
 from tests.forks import ROOT
-from transformer.errors import CheckpointError
 from transformer.measures import registered
 from transformer.models.arrays.trace_file import save_arrays, trace_of
+from transformer.types import CheckpointError
 from ui.export.html import to_html
 
 SCRIPT = "</script></iframe><script>document.title='run'</script>"

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command() -> int:
-    """Run `main` as a process of its own, which Ctrl-C ends in one line at any moment."""
+    """Run `main` as a separate process, which Ctrl-C ends in one line at any moment."""
     hit = False
 
     def note(number: int, frame: FrameType | None) -> None:

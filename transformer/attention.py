@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config import ModelConfig
-from transformer.context import PLAIN, Context
+from transformer.hooks import PLAIN, Context
 from transformer.kernels import causal_mask, fused_attention, outside_autocast
 from transformer.steps import KeysValues
 

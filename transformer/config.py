@@ -116,7 +116,7 @@ class ModelConfig:
         if paired and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
         if self.position_frequencies == "endpoint" and self.d_model < 4:
-            raise ConfigError(f"d_model={self.d_model} has no two frequencies; it needs 4")
+            raise ConfigError(f"d_model={self.d_model} has too few frequencies; use at least 4")
         _require_int("position_offset", self.position_offset, minimum=0)
         if self.position_offset > MAX_POSITION_OFFSET:
             raise ConfigError(f"position_offset={self.position_offset}; at most "

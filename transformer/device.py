@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer.errors import InputError
+from transformer.types import InputError
 
 
 def available_devices() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
-from transformer.context import PLAIN, Context
+from transformer.hooks import PLAIN, Context
 from transformer.kernels import Dropout, relu
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": F.gelu, "silu": F.silu}

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
-from transformer.context import Context
-from transformer.hooks import Chain, Hook, Record, begun, matching, sites
+from transformer.hooks import Chain, Context, Hook, Record, begun, matching, sites
 from transformer.kernels import Dropout, in_stream, lookup, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.positions import RelativePositions, make_positions

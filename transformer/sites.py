@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, Self, get_args
 
 from transformer.config import ModelConfig
-from transformer.errors import InputError
-from transformer.types import AttentionKind, literals
+from transformer.types import AttentionKind, InputError, literals
 
 Stack = Literal["encoder", "decoder"]
 Block = Literal["embedding", "self", "cross", "feed_forward", "final"]

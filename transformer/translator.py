@@ -5,40 +5,35 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
-from transformer.checkpoint.means import read_means
+from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint, read_means
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits
 from transformer.edits.model import Means, edited, head_means
-from transformer.errors import InputError
 from transformer.execution import Executions
 from transformer.hooks import Hook
 from transformer.model import Transformer
-from transformer.search.decoding import (
-    PAPER_DECODING,
-    Decoding,
-    default_decoding,
-    default_extra_length,
-)
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import Translation
 from transformer.search.request import (
+    PAPER_DECODING,
+    Decoding,
     Progress,
     RecordOptions,
     SearchOptions,
     SearchRequest,
+    default_decoding,
+    default_extra_length,
     search_request,
 )
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.batches import Batches
 from transformer.trace.building import forcing_gap
-from transformer.trace.lens import later_layers_skipped
 from transformer.trace.records import Pair, Stream, Trace
-from transformer.trace.stream import record_stream
+from transformer.trace.stream import later_layers_skipped, record_stream
 from transformer.trace.tracer import Ability
+from transformer.trace.whole import Batches
 from transformer.trees.grammar import symbols_of
-from transformer.types import ATTENTION_KINDS, AttentionKind, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, InputError, literals
 
 
 class Translator:
@@ -271,7 +266,7 @@ class Translator:
 
         Returns: the record. Without a target, its maps come from the search itself.
 
-        Raises: `InputError` for a blank or too long sentence or target, or an invalid setting.
+        Raises: `InputError` for a blank or overlong sentence or target, or an invalid setting.
         """
         of, targets = self._with(edits), None if target is None else [target]
         request = of._request(beam_size, alpha, options, top_k)

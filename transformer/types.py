@@ -1,4 +1,4 @@
-"""Types for records, measures and figures. Nothing here imports PyTorch."""
+"""Errors that callers handle, and types for records, measures and figures, without PyTorch."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -9,7 +9,26 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.errors import InputError
+#: Maximum length of a message in characters; longer messages lose their middle.
+_LONGEST = 600
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message names the file and the error.
+
+    Whatever the file contains, the message is one line of bounded length.
+    """
+
+    def __init__(self, message: object) -> None:
+        line = " ".join("".join(c if c.isprintable() else " " for c in str(message)).split(" "))
+        if len(line) > _LONGEST:
+            line = f"{line[: _LONGEST - 100]} … {line[-97:]}"
+        super().__init__(line)
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message names it, its value, and allowed values."""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

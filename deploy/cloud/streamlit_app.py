@@ -1,4 +1,4 @@
-"""The app on a small public host that starts a file of its own, such as Streamlit Community Cloud.
+"""The app on a small public host that starts its own file, such as Streamlit Community Cloud.
 
 One process takes all work, and visitors are strangers. The requirements beside this file count.
 """

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, to_csv, to_npz
 from figures.paper.presets import DEFAULT, HALL, POINTS, PRESETS, Preset
-from figures.tables import to_csv, to_npz
 
 __all__ = [
     "DEFAULT", "ENDINGS", "HALL", "PRESETS", "Preset", "save", "to_pages", "to_pdf", "to_png",
@@ -56,7 +55,7 @@ def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> byte
 
 
 def to_pages(exhibits: Sequence[Exhibit], preset: Preset, report: Report) -> bytes:
-    """Return a PDF with one exhibit per numbered page, each fact on a line of its own.
+    """Return a PDF with one exhibit per numbered page, each fact on its own line.
 
     Args: report: called with (pages done, all pages).
     """

@@ -23,9 +23,9 @@ from figures.paper.tree import Sentences, Tree
 _PAGE = 9.0 * POINTS  # height of a printed page between margins
 _MANY = 6  # more parts form a grid with fixed rows
 _LEAST_CELL = 0.62  # least cell width of matrices side by side, in type sizes
-_PLOT = 17  # least width of a plot, in type sizes
+_PLOT = 17  # minimum width of a plot, in type sizes
 _WIDE = 2.5  # largest width of a cell that fills the height, in heights
-_SHRINK, _LEAST = 0.92, 3.0  # factor of the type size per attempt on a slide, and least size
+_SHRINK, _LEAST = 0.92, 3.0  # factor of the type size per attempt on a slide, and minimum size
 
 Part = Panel | Series
 

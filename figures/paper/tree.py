@@ -219,7 +219,7 @@ class Sentences:
         """Draw on a sheet at height `y`."""
         part, preset, size = self.part, self.preset, self.size
         spare = 0.15 * self.height / len(self.lines)
-        top = 0.75 * size + 1.3 * preset.small + spare  # the weights stand above the first line
+        top = 0.75 * size + 1.3 * preset.small + spare  # the weights are above the first line
         middles = np.linspace(y + top, y + self.height - 1.4 * size - spare, len(self.lines))
         places = [self._places(line) for line in self.lines]
         weights = part.values[0] if part.light else 0 * part.values[0]

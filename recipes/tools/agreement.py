@@ -42,7 +42,7 @@ def pairs(recipe: DataRecipe, folder: Path, turn: int) -> list[Pair]:
 def agreement_pairs(
     pairs: Sequence[Pair], tgt: str, *, copies: int = 2, seed: int = 5
 ) -> list[Pair]:
-    """Extend real English pairs with clauses whose pronoun agrees with a noun before it.
+    """Extend real English pairs with clauses whose pronoun agrees with a preceding noun.
 
     Args: tgt: "de" or "fr".  copies: number of clauses for each suitable pair.
 

@@ -10,7 +10,7 @@ from typing import Literal
 from recipes.tools.tables import table
 
 Gender = Literal["m", "f", "n"]
-#: What stands before a noun. "No" is "not a" (German "kein", French "de"); "it" stands in place of
+#: Words before a noun. "No" is "not a" (German "kein", French "de"); "it" stands in place of
 #: the noun, and "obj" too: "le" and "la" before a French verb.
 Article = Literal[
     "the", "a", "no", "my", "your", "his", "her", "our", "their", "this", "which", "every",
@@ -111,7 +111,7 @@ _FRENCH = {
     "this": "ce cette -", "which": "quel quelle -", "every": "chaque chaque -",
 }  # fmt: skip
 
-#: German adjectives whose stem changes, and French ones that stand before their noun, with their
+#: German adjectives whose stem changes, and French ones that precede their noun, with their
 #: masculine form before a vowel.
 _STEMS = {"teuer": "teur", "dunkel": "dunkl"}
 _BEFORE = {"petit": "petit", "grand": "grand", "jeune": "jeune", "bon": "bon", "vieux": "vieil",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recipes.tools.phrasebook import SLOT, fill, read_phrases
 from recipes.tools.tables import Triple
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 
 FILE = Path(__file__).parents[2] / "transformer/training/linked_sentences.tsv"
 #: Sentences, and the most words of a slot and of a sentence.
@@ -22,7 +22,7 @@ _MARKED = re.compile(r"\x01([^\x01\x02]*)\x02")
 
 
 def linked_sentences(phrases: Iterable[Triple], n: int = N, *, seed: int = 7) -> list[Triple]:
-    """Return distinct sentences, each of another phrase with at least two slots of words."""
+    """Return distinct sentences, each from a different phrase with at least two slots of words."""
     rng, found = random.Random(seed), dict[str, Triple]()
     phrases = [phrase for phrase in phrases if phrase[0].count("{") > 1]
     rng.shuffle(phrases)

@@ -38,7 +38,7 @@ _LEFT, _RIGHT = "\x01", "\x02"
 
 
 def pairs(recipe: DataRecipe, folder: Path, turn: int) -> list[Pair]:
-    """Return the project's phrases; every turn fills the slots with other words."""
+    """Return the project's phrases; every turn fills the slots with different words."""
     return phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt, seed=turn)
 
 
@@ -109,7 +109,7 @@ def phrasebook_pairs(
 ) -> list[Pair]:
     """Return distinct pairs: plain lines once, lines with slots up to `copies` times.
 
-    Some come again as people type them (see `_hasty`).
+    Some are repeated as people type them (see `_hasty`).
 
     Raises: `DataError` for a language that the phrasebook does not have.
     """
@@ -132,7 +132,7 @@ def phrasebook_pairs(
 
 
 def _hasty(sentences: Triple, lower: Set[str]) -> Triple:
-    """Leave out the full stop, and the capital of an English sentence if its first word allows."""
+    """Leave out the full stop, and an English sentence's capital if its first word allows it."""
     english, german, french = (re.sub(r" ?[.!]$", "", sentence) for sentence in sentences)
     if english.split()[0].lower() in lower:
         english = english[0].lower() + english[1:]
@@ -239,7 +239,7 @@ def _french(text: str, finish: Callable[[str], str]) -> str:
     text = re.sub(rf"([àÀ]) {_LEFT}le ", lambda m: f"{'A' if m[1] == 'À' else 'a'}u {_LEFT}", text)
 
     def elided(match: re.Match[str]) -> str:
-        # The h of a name is read, but for a few French ones.
+        # The h of a name is pronounced, except for a few French ones.
         mute = match[2].startswith(_MUTE) if match[2][0] == "H" else elides(match[2])
         return f"{match[1]}'{match[2]}" if mute else match[0]
 

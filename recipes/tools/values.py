@@ -179,7 +179,7 @@ def _partclock(rng: random.Random) -> Triple:
 
 
 def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) -> Triple:
-    """Draw a person with a title: one who is spoken of, or one who is called."""
+    """Draw a person with a title: one who is spoken about, or one who is addressed."""
     last = _name(rng, "surnames")
     english, german, french = rng.choice(triples("titles"))
     if french.islower() and not called:

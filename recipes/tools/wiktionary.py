@@ -35,7 +35,7 @@ from transformer.training.recipe import DataRecipe
 WORDS, NOUNS, VERBS, SENTENCES = 13_000, 7_000, 3_000, 14_000
 #: Nouns that are in three sentences, where others are in one.
 FREQUENT = 3_000
-#: A word that sentences have so often needs a translation that so large a share of them has.
+#: A word in this many sentences needs a translation that occurs in this share of them.
 KNOWN, SHARE = 10, 0.05
 
 #: Parts of speech that are words as they are.
@@ -79,12 +79,12 @@ class Word:
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Order words by frequency; those that no sentence has by their number of senses."""
+        """Order words by frequency; words in no sentence, by their number of senses."""
         return -self.count, -self.rows, self.en
 
 
 def pairs(recipe: DataRecipe, folder: Path, turn: int) -> Iterable[Pair]:
-    """Return words by their frequency in Tatoeba; one language is English."""
+    """Return word pairs by frequency in Tatoeba; one of the languages is English."""
     backwards = recipe.tgt == "en"
     forwards = replace(recipe, src="en", tgt=recipe.src) if backwards else recipe
     sentences = read_corpus("tatoeba", forwards, folder).train

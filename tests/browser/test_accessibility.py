@@ -12,7 +12,7 @@ from tests.browser.waiting import SENTENCE, OpenPage, eventually, until_settled
 from tests.soaking import LONG
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.compare.sections import sections
+from ui.compare.choice import sections
 from ui.core.url_state import OneOf
 from ui.frame.page import all_pages
 

@@ -19,10 +19,9 @@ from tests.browser.waiting import (
     until_the_url_says,
 )
 from transformer.measures.beam import Node, beam_tree, compare
-from transformer.measures.entropy import divided, spread
-from transformer.trace.inspection import inspect_head
+from transformer.measures.heads import divided, spread
+from transformer.trace.inspection import inspect_head, split_logits
 from transformer.trace.records import Trace
-from transformer.trace.split import split_logits
 from transformer.translator import Translator
 from transformer.types import Floats
 

@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.attention import describe, head_table, heatmap
+from figures import attention
 from figures.beam import branch_curves, lead_by_alpha
 from figures.charts import grow
-from figures.compare import LIMITS, beside, describe_difference, scale_limit
 from figures.exhibit import Exhibit, Offline, Panel
 from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
-from transformer.measures.entropy import entropy_bits
+from transformer.measures.heads import entropy_bits
 from transformer.measures.layer_costs import path_length
 
 TRACE = make_trace(S=7, T=5)
@@ -25,7 +24,9 @@ TRACE = make_trace(S=7, T=5)
 def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
     weights = TRACE.cross[1, 2].astype(np.float16)
     titles = {"query_title": "translation", "key_title": "source"}
-    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, theme, dimmed_keys=(6,), **titles)
+    figure = attention.heatmap(
+        weights, TRACE.tgt_tokens, TRACE.src_tokens, theme, dimmed_keys=(6,), **titles
+    )
     drawn = figure.data[0]
     np.testing.assert_array_equal(drawn.z, weights)
     sent = json.loads(figure.to_json())["data"][0]["z"]
@@ -40,11 +41,11 @@ def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
     assert list(rows.tickvals) == ["1 &lt;s&gt;", *numbered]
     assert columns.tickvals[-1] == "7 &lt;/s&gt;"
     with pytest.raises(ValueError, match=r"\(7, 5\).*5 queries and 7 keys"):
-        heatmap(weights.T, TRACE.tgt_tokens, TRACE.src_tokens, theme)
+        attention.heatmap(weights.T, TRACE.tgt_tokens, TRACE.src_tokens, theme)
 
 
 def test_tokens_are_text_and_not_markup() -> None:
-    figure = heatmap(np.eye(len(HOSTILE), dtype=np.float32), HOSTILE, HOSTILE, "dark")
+    figure = attention.heatmap(np.eye(len(HOSTILE), dtype=np.float32), HOSTILE, HOSTILE, "dark")
     for label in [*figure.layout.xaxis.tickvals, *figure.data[0].y]:
         assert not set(label) & set("<>$\n") and len(label) < 90
 
@@ -52,7 +53,7 @@ def test_tokens_are_text_and_not_markup() -> None:
 def test_512_tokens_thin_their_labels() -> None:
     n = 512
     tokens = [f"t{i}" for i in range(n)]
-    figure = heatmap(np.full((n, n), 1 / n, dtype=np.float32), tokens, tokens, "light")
+    figure = attention.heatmap(np.full((n, n), 1 / n, dtype=np.float32), tokens, tokens, "light")
     assert len(figure.layout.xaxis.tickvals) == 64
     assert len(figure.to_json()) < 1_600_000  # 512 x 512 float32 in base64, and little more
     assert figure.data[0].z.shape == (n, n)
@@ -60,17 +61,17 @@ def test_512_tokens_thin_their_labels() -> None:
 
 def test_description_names_size_peak_and_spread() -> None:
     weights = np.array([[0.1, 0.9, 0.0], [0.25, 0.25, 0.5]], dtype=np.float32)
-    text = describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
+    text = attention.describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
     assert text.startswith("2 queries by 3 keys")
     assert "most of all, “<s>” reads “_b”, 90%" in text
     assert f"{(2 ** entropy_bits(weights)).mean():.1f} keys" in text
-    assert "spread" not in describe(weights * 0.9, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
+    assert "spread" not in attention.describe(weights * 0.9, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_table_of_heads_holds_every_share_and_the_means(theme: Theme) -> None:
     values = np.array([[0.1, 0.9, 0.3], [0.0, 1.0, 0.5]], dtype=np.float32)
-    spec = head_table(values, theme).to_dict()
+    spec = attention.head_table(values, theme).to_dict()
     rows = {
         (row["layer"], row["head"]): row["share"] for row in next(iter(spec["datasets"].values()))
     }
@@ -88,20 +89,20 @@ QUERIES, KEYS = ("▁a", "▁b"), ("▁x", "<b>", "</s>")
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6))
 def test_the_scale_holds_every_difference_and_no_smaller_one_would(values: list[float]) -> None:
     difference = np.array([values], dtype=np.float32)
-    limit, largest = scale_limit(difference), float(np.abs(difference).max())
-    assert limit in LIMITS and largest <= limit
-    assert all(largest > smaller for smaller in LIMITS if smaller < limit)
-    assert scale_limit(-difference) == limit
+    limit, largest = attention.scale_limit(difference), float(np.abs(difference).max())
+    assert limit in attention.LIMITS and largest <= limit
+    assert all(largest > smaller for smaller in attention.LIMITS if smaller < limit)
+    assert attention.scale_limit(-difference) == limit
 
 
 def test_each_side_says_where_it_looks_more() -> None:
     difference = np.array([[0.5, -0.5, 0], [0, 0.125, -0.125]], dtype=np.float32)
-    said = describe_difference(difference, QUERIES, KEYS)
+    said = attention.describe_difference(difference, QUERIES, KEYS)
     assert "A looks more by up to 0.50, where “_a” reads “_x”" in said
     assert "B looks more by up to 0.50, where “_a” reads “<b>”" in said
-    assert "the same" in describe_difference(0 * difference, QUERIES, KEYS)
+    assert "the same" in attention.describe_difference(0 * difference, QUERIES, KEYS)
     with pytest.raises(ValueError, match="rows are queries"):
-        describe_difference(difference.T, QUERIES, KEYS)
+        attention.describe_difference(difference.T, QUERIES, KEYS)
 
 
 def figure(values: np.ndarray, title: str) -> Exhibit:
@@ -118,7 +119,7 @@ def figure(values: np.ndarray, title: str) -> Exhibit:
 
 def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None:
     values = np.arange(6).reshape(2, 3) / 8
-    both = beside(
+    both = attention.beside(
         "both", "Both", "Who.", {"A": figure(values, "one"), "B": figure(1 - values, "b")}
     )
     assert [part.title for part in both.parts] == ["A: weights", "B: weights"]
@@ -129,15 +130,17 @@ def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None
     exec(compile(both.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
     for name, wanted in both.arrays.items():
         np.testing.assert_allclose(found[name], wanted)
-    one = beside("both", "Both", "Who.", {"B": figure(values, "b")})
+    one = attention.beside("both", "Both", "Who.", {"B": figure(values, "b")})
     assert set(one.arrays) == {"weights_b", "total_b"}
     with pytest.raises(ValueError, match="no parts"):
-        beside("both", "Both", "Who.", {})
+        attention.beside("both", "Both", "Who.", {})
 
 
 def test_a_plotly_figure_grows_in_its_text_alone() -> None:
     weights = np.full((2, 3), 1 / 3, np.float32)
-    figure = heatmap(weights, ["a", "b"], ["c", "d", "e"], "dark", query_title="q", key_title="k")
+    figure = attention.heatmap(
+        weights, ["a", "b"], ["c", "d", "e"], "dark", query_title="q", key_title="k"
+    )
     before = figure.to_json()
     larger: Any = grow(figure, 2)
     assert larger.layout.font.size == 2 * figure.layout.font.size

@@ -14,8 +14,7 @@ from tests.factories import make_trace
 from tests.searched import PIECES, searched
 from transformer.measures.beam import Tree, beam_tree
 from transformer.measures.finish import ranking, score_at, winning_ranges
-from transformer.search.rules import hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling, hugging_face
 from transformer.types import ATTENTION_KINDS
 
 

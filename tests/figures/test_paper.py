@@ -20,13 +20,22 @@ from matplotlib.ft2font import FT2Font
 from PIL import Image
 
 import headlight
-from figures import tables
-from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.exhibit import (
+    Exhibit,
+    Offline,
+    Panel,
+    Series,
+    TooLargeError,
+    file_stem,
+    n_numbers,
+    to_csv,
+    to_npz,
+    unguard,
+)
 from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import PRESETS, Preset, style, to_pdf, to_png, to_svg
 from figures.paper.parts import pooled
 from figures.paper.presets import DEFAULT, LEAST_TYPE
-from figures.tables import TooLargeError, n_numbers, to_csv, to_npz, unguard
 from tests.figures.drawing import Drawing, drawing
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
 
@@ -365,7 +374,7 @@ def test_only_text_is_quoted_and_a_missing_value_is_an_empty_field() -> None:
 
 
 def test_a_csv_of_too_many_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_ROWS", 34)
+    monkeypatch.setattr("figures.exhibit.MOST_ROWS", 34)
     with pytest.raises(TooLargeError, match=r"35 numbers .* NPZ"):
         to_csv(exhibit(panel(5, 7)))
 

@@ -23,16 +23,16 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import layout_of
-from transformer.errors import CheckpointError
 from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.corpus import read_treebank
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.watching import read_run
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 #: Numbers at which lengths and counts go wrong, and marks of the formats that are read.
 _TELLING = (

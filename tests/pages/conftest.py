@@ -29,7 +29,7 @@ from transformer.models.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.gate import libraries
 from ui.models import import_plan
-from ui.work import models
+from ui.work import results
 from ui.work.lru import Lru
 
 RunApp = Callable[..., AppTest]
@@ -54,7 +54,7 @@ def family(
 ) -> Path:  # fmt: skip
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
-    from transformer.models.one_stack.files import save_stack
+    from transformer.models.one_stack.model import save_stack
 
     data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
     folder = tmp_path_factory.mktemp("family")
@@ -123,7 +123,7 @@ def _started_once() -> Iterator[None]:
         patch.setattr(AppTest, "_run", checked)
         patch.setattr(local_script_runner, "require_widgets_deltas", ended)
         patch.setattr(manifest_scanner, "scan_component_manifests", _components)
-        patch.setattr(models, "_TIMES", 0)  # a run may follow in no time on a change of files
+        patch.setattr(results, "_TIMES", 0)  # a run may follow in no time on a change of files
         for module in ("app_test", "local_script_runner"):
             patch.setattr(f"streamlit.testing.v1.{module}.ScriptCache", lambda: _SCRIPTS)
         yield

@@ -13,11 +13,10 @@ from tests.messages import unpack
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import messages, trace_of
 from transformer.attribution.cells import measured
-from transformer.attribution.edges import edges, row_shares
-from transformer.attribution.effects import effects
-from transformer.errors import InputError
+from transformer.attribution.edges import edges, effects, row_shares
 from transformer.measures.heads import key_classes
 from transformer.translator import Translator
+from transformer.types import InputError
 from ui.components.grid import Cell
 from ui.frame.sinks import sinks_of
 

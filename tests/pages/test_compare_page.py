@@ -19,7 +19,7 @@ from transformer.translator import Translator
 from ui.attention import views
 from ui.compare import views as own_views
 from ui.compare.attention import DISPLAYS
-from ui.compare.sections import sections
+from ui.compare.choice import sections
 from ui.components.packing import Component
 
 SHORT = "A dog runs."

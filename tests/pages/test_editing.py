@@ -15,8 +15,7 @@ from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import ask, messages, messages_in, press, trace_of
 from tests.pages.test_translate import translation
 from tests.tiny_models import uneven_model
-from transformer.checkpoint.folder import save_checkpoint
-from transformer.checkpoint.means import write_means
+from transformer.checkpoint.folder import save_checkpoint, write_means
 from transformer.edits.language import parse_edits
 from transformer.edits.model import head_means
 from transformer.evaluation.pruning import own_translation, prune
@@ -25,7 +24,7 @@ from transformer.models.catalogue import resolve
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, edits_off, needs
 from transformer.translator import Translator
-from ui.frame import changes
+from ui.frame.editing import divergence
 from ui.removals.pruning import in_words
 from ui.removals.views import in_sum
 
@@ -172,7 +171,7 @@ def test_old_and_new_stand_side_by_side(
 
 def test_a_comma_that_moves_is_not_the_word_that_changes() -> None:
     pairs = ((Word("Straße"), Word("Straße,")), (Word("nicht,"), Word()))
-    assert "at word 2: *nicht" in changes.in_words(SideBySide(pairs, "word"), -3.0)
+    assert "at word 2: *nicht" in divergence(SideBySide(pairs, "word"), -3.0)
 
 
 def test_translate_says_what_a_removed_head_changes_and_marks_its_map(open_page: RunApp) -> None:

@@ -8,11 +8,11 @@ from streamlit.testing.v1 import AppTest
 from tests.forks import ROOT
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import press, written
-from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.model import MASK
 from transformer.models.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
-from ui.family.choice import aligner_of
 from ui.family.exhibits import NEXT, next_tokens
+from ui.family.views import aligner_of
 
 SHIPPED = ROOT / "checkpoints"
 

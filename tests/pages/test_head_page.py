@@ -7,7 +7,7 @@ import pytest
 
 from figures.labels import signed
 from tests.pages.conftest import CAT, RunApp
-from transformer.attribution.reasons import reasons
+from transformer.attribution.cells import reasons
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind
@@ -77,7 +77,7 @@ def test_a_score_is_told_part_by_part(open_page: RunApp, kind: AttentionKind) ->
 
 
 def test_a_masked_key_is_said_to_be_masked(open_page: RunApp, monkeypatch: Any) -> None:
-    monkeypatch.setattr("transformer.attribution.reasons.score_without", lambda *_: 1e3)
+    monkeypatch.setattr("transformer.attribution.cells.score_without", lambda *_: 1e3)
     app = open_page(kind="decoder_self", layer="2", head="1", query="2", key="4")
     said = "".join(element.value for element in app.main.markdown)
     assert "masked, so it gets no weight" in said

@@ -18,11 +18,10 @@ from tests.test_calls import check_program
 from transformer.models.catalogue import ModelRef, resolve
 from transformer.study import importance
 from transformer.study.corpus import Sentence
-from transformer.study.examples import Example
+from transformer.study.examples import Example, Term, Where
 from transformer.study.records import Study, studies_of
 from transformer.study.run import study
 from transformer.study.statistics import agreement
-from transformer.study.where import Term, Where
 from transformer.translator import Translator
 from transformer.worker.job import Register
 from ui.export.programs import Source

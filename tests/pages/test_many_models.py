@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import RunApp
 from tests.pages.links import messages_in
 from ui.models.rows import MOST_ROWS
-from ui.work import models
+from ui.work import results
 
 N_GOOD, N_BROKEN = 75, 30
 
@@ -53,19 +53,19 @@ def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
     for name in ("good-000", "good-001"):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr(models, "_TIMES", 1e9)
-    monkeypatch.setattr(models, "_LONGEST", 3600.0)
+    monkeypatch.setattr(results, "_TIMES", 1e9)
+    monkeypatch.setattr(results, "_LONGEST", 3600.0)
     asked: list[object] = []
-    real = models.list_entries
-    monkeypatch.setattr(models, "list_entries", lambda *given: (asked.append(1), real(*given))[1])
-    assert len(models.entries()) == len(models.entries()) == 2
+    real = results.list_entries
+    monkeypatch.setattr(results, "list_entries", lambda *given: (asked.append(1), real(*given))[1])
+    assert len(results.entries()) == len(results.entries()) == 2
     assert len(asked) == 1
     shutil.copytree(tmp_path / "good-000", tmp_path / "new")
-    assert "new" in {each.name for each in models.entries()}
+    assert "new" in {each.name for each in results.entries()}
     shutil.rmtree(tmp_path / "good-000")
-    assert "good-000" not in {each.name for each in models.entries()}
+    assert "good-000" not in {each.name for each in results.entries()}
     (tmp_path / "good-001" / "config.json").write_text("{")
-    assert all(each.ok for each in models.entries() if each.name == "good-001")
+    assert all(each.ok for each in results.entries() if each.name == "good-001")
     later = time.monotonic() + 7200
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert not any(each.ok for each in models.entries() if each.name == "good-001")
+    assert not any(each.ok for each in results.entries() if each.name == "good-001")

@@ -16,7 +16,7 @@ from ui.core import layout, url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import named_term, term
 from ui.frame.page import DOORS, Page, all_pages, entries_of
-from ui.work import models
+from ui.work import results
 
 CAT = "The cat sat on the mat."
 HOSTILE = (
@@ -82,7 +82,7 @@ def test_every_shipped_checkpoint_knows_its_examples_and_opens(run_app: RunApp, 
     entry = inspect_entry(ROOT / "checkpoints" / name)
     assert entry.error is None
     if name in TRANSLATORS:
-        translator = models.load(entry, "cpu")
+        translator = results.load(entry, "cpu")
         assert isinstance(translator, Translator)
         for example in examples_for(name, entry.metrics).items:
             source = translator.read(example.sentence)

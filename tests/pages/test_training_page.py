@@ -7,12 +7,12 @@ import pytest
 
 from tests.snapshots import write_snapshots
 from tests.waiting import wait_until
-from transformer.errors import CheckpointError
 from transformer.evaluation.ablation_summary import caveats, table
 from transformer.evaluation.ablations import shipped
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import ToyRun
 from transformer.training.toys.settings import ToySettings
+from transformer.types import CheckpointError
 from transformer.worker.job import Job, Register
 from ui.core import public
 from ui.training import jobs

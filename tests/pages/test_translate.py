@@ -13,7 +13,7 @@ from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of, written
 from tests.pages.links import said as said_of
 from transformer.measures.beam import beam_tree
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for

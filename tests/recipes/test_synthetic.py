@@ -375,5 +375,5 @@ def test_the_stored_links_are_made_of_the_phrasebook() -> None:
     for pair in linked.linked_sentences("fr", "de"):
         check_links(pair.gold, len(pair.source.split()), len(pair.target.split()))
         assert pair.gold.possible and not set("[]") & set(pair.source + pair.target)
-    with pytest.raises(DataError, match="not of en-it"):
+    with pytest.raises(DataError, match="not for en-it"):
         linked.linked_sentences("en", "it")

@@ -97,7 +97,7 @@ def test_counted_parameters_equal_the_models_and_json_holds_every_setting(name: 
     ({"position_offset": -1}, "position_offset=-1"),
     ({"position_offset": 10**7}, "position_offset=10000000; at most"),
     ({"position_frequencies": "t2t"}, "paper, endpoint"),
-    ({"d_model": 2, "n_heads": 1, "position_frequencies": "endpoint"}, "needs 4"),
+    ({"d_model": 2, "n_heads": 1, "position_frequencies": "endpoint"}, "at least 4"),
     ({"d_model": 15, "n_heads": 3}, "odd"),
     ({"n_heads": True}, "n_heads=True"),
     ({"dropout": 1.0}, "dropout=1.0"),

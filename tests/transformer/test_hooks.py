@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from tests.tiny_models import CONFIGS, SRC, TGT, random_model
-from transformer.errors import InputError
 from transformer.hooks import (
     Chain,
     Complete,
@@ -22,7 +21,7 @@ from transformer.hooks import (
 )
 from transformer.model import Transformer
 from transformer.steps import KVCache
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, InputError
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 

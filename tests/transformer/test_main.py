@@ -31,9 +31,9 @@ from transformer.__main__ import _command, main
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.models.arrays.trace_file import save_arrays
-from transformer.models.one_stack.files import load_stack, save_stack
+from transformer.models.one_stack.model import load_stack, save_stack
 from transformer.search.records import Translation
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from tests.tiny_models import CONFIGS, SRC, TGT
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
-from transformer.context import Context
-from transformer.hooks import Chain, HeadGates, Hooks, Record, Site, matching
+from transformer.hooks import Chain, Context, HeadGates, Hooks, Record, Site, matching
 from transformer.model import Transformer
 from transformer.steps import KVCache
 

@@ -8,16 +8,14 @@ from tests.tiny_models import SENTENCES, SMALL, random_model
 from tests.transformer.conftest import check_trace
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.errors import CheckpointError, InputError
 from transformer.measures.beam import beam_tree
 from transformer.model import Transformer
-from transformer.search.rules import PAPER, hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import PAPER, Sampling, hugging_face
 from transformer.text.marks import is_unknown
 from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, CheckpointError, InputError
 
 ANIMAL = SENTENCES[0]
 NASTY = [

@@ -1,15 +1,22 @@
-"""Reads and writes checkpoints: folders with a trained model.
+"""Reads and writes checkpoints: folders with a trained model, and mean outputs of its heads.
 
     config.json         the `ModelConfig`, and the hashes of the tokenizer's files
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
     tokenizer.model     the SentencePiece model; other tokenizers have more files, see
-                        `transformer.text.files`
+                        `transformer.text.rules`
     metrics.json        measured figures, optional
     snapshots.npz       weights at moments of training, optional
     README.md           the model card, optional
 
 Checkpoints are untrusted. Weights are read as numbers, never as code, and every shape is compared
 with the config before memory is allocated. Errors are one line naming the file.
+
+    means.npz
+        encoder_self   float32 [L, H, d_v]; decoder_self and cross likewise
+        about          text []   JSON: the digest of the `weights` beside the file, the name of the
+                                 `text` averaged over, and its number of `sentences`
+
+`python -m transformer means` writes the file.
 """
 
 import hashlib
@@ -20,26 +27,83 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+import numpy as np
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import check_state, read_state
-from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
+from transformer.checkpoint.weights import (
+    SAFETENSORS,
+    TORCH_FILE,
+    Layout,
+    layout_of,
+    outline,
+    weights_digest,
+)
 from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
-from transformer.errors import CheckpointError
 from transformer.files import safe
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
-from transformer.files.leftovers import comes_back, restore
-from transformer.files.safetensors_file import DTYPES
+from transformer.files.folders import comes_back, replaced_folder, restore, write_atomic
+from transformer.files.npz import packed, read_npz
+from transformer.files.safe import is_there
+from transformer.files.torch_file import DTYPES
 from transformer.files.unread import unread
 from transformer.model import Transformer
 from transformer.positions import make_positions
-from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
+from transformer.text.rules import read_tokenizer
 from transformer.text.tokenizer import Tokenizer, TokenizerError
+from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError, InputError
+
+FILE = "means.npz"
+
+#: An attention block: its kind, and its layer from 0.
+Block = tuple[AttentionKind, int]
+
+
+def write_means(ref: ModelRef, means: Mapping[Block, Tensor], text: str, sentences: int) -> None:
+    """Write means [H, d_v] of each block's heads beside the model's weights.
+
+    Args: text, sentences: name and size of the reference text.
+    """
+    about = {"weights": weights_digest(ref.folder), "text": text, "sentences": sentences}
+    arrays: dict[str, Any] = {
+        kind: np.stack([mean.cpu().numpy() for (of, _), mean in means.items() if of == kind])
+        for kind in ATTENTION_KINDS
+    }
+    arrays["about"] = np.array(json.dumps(about))
+    write_atomic(ref.folder / FILE, packed(arrays))
+
+
+def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
+    """Return the means [H, d_v] of each block's heads.
+
+    Raises: `InputError`, one line naming the command that writes them, if the file is missing,
+        damaged, or belongs to other weights.
+    """
+    path = ref.folder / FILE
+    hint = f"`python -m transformer means {ref.folder.name} --data DIR` writes them"
+    if ref.updates is not None:
+        raise InputError(f"{ref.name}: only the trained model has head means")
+    if not is_there(path):
+        raise InputError(f"{ref.name}: it has no head means; {hint}")
+    try:
+        arrays = read_npz(path, {"about", *ATTENTION_KINDS})
+        about = parse_json(str(arrays.get("about", "")))
+    except (CheckpointError, ValueError):
+        raise InputError(f"{ref.name}: {FILE} is damaged; {hint}") from None
+    if not isinstance(about, dict) or about.get("weights") != weights_digest(ref.folder):
+        raise InputError(f"{ref.name}: {FILE} belongs to other weights; {hint} again")
+    means: dict[Block, Tensor] = {}
+    for kind, (layers, heads) in config.head_shapes.items():
+        shape = (layers, heads, config.d_v or config.d_model // heads)
+        array = arrays.get(kind)
+        if array is None or array.shape != shape or not np.isfinite(array).all():
+            raise InputError(f"{ref.name}: {FILE} belongs to another model; {hint} again")
+        means |= {(kind, n): torch.tensor(row, dtype=torch.float32) for n, row in enumerate(array)}
+    return means
+
 
 #: Key of the record in metrics.json.
 TRAINING_TEXT = "training_text"
@@ -222,7 +286,7 @@ def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
     except (ConfigError, TypeError) as error:
         if "unknown setting 'task'" in str(error):
             raise CheckpointError(
-                f"{path}: a model of one stack; only `complete`, `align`, `measure` and the app "
+                f"{path}: a single-stack model; only `complete`, `align`, `measure` and the app "
                 "open it"
             ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
@@ -280,7 +344,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     check_pieces(str(path), tokenizer, config)
     if safe.json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
         raise CheckpointError(
-            f"{path}: another tokenizer than the model was saved with: {CONFIG} has other hashes"
+            f"{path}: not the tokenizer that the model was saved with: {CONFIG} has other hashes"
         )
     return tokenizer
 

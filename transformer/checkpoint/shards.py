@@ -9,8 +9,8 @@ from typing import Self
 from torch import Tensor
 
 from transformer.checkpoint.weights import Described, describe, describe_weights, read_tensors
-from transformer.errors import CheckpointError
 from transformer.files.safe import check_file, is_there, json_object
+from transformer.types import CheckpointError
 
 #: Maximum number of shards.
 MAX_FILES = 100

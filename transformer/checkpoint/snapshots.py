@@ -8,7 +8,7 @@
                                  `cosine` of their attention weights and those of the last snapshot
         steps     float32 [m]    grid of each matrix, in the order of its name
         change_k  int8 [p]       all matrices after updates[k], in grid steps since updates[k - 1]
-        far_k     int32 [2, f]   places and steps that change_k cannot hold; they are not carried on
+        far_k     int32 [2, f]   places and steps that change_k cannot hold; they do not carry over
         rest_k    float16 [q]    all vectors after updates[k]
 
 A matrix changes little between snapshots, so the integers of `change_k` compress to a few bits.
@@ -32,9 +32,9 @@ from torch import Tensor
 from transformer.checkpoint.reference import MAX_UPDATES, SNAPSHOTS, ModelRef
 from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
+from transformer.types import CheckpointError
 
 FILE = SNAPSHOTS
 
@@ -103,7 +103,7 @@ def read_history(folder: Path) -> History:
     with suppress(ValueError):
         about = parse_json(str(arrays.get("about", "{}")))
     if not isinstance(about, dict) or not isinstance(about.get("cosine", 0.0), float):
-        raise CheckpointError(f"{path}: 'about' must be a JSON object, its cosine a number")
+        raise CheckpointError(f"{path}: 'about' must be a JSON object with a number as cosine")
     return History(snapshots, about)
 
 

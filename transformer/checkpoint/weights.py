@@ -19,12 +19,11 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_CACHED, check_file, check_unchanged, is_there, open_file
-from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
-from transformer.files.torch_file import read_torch
+from transformer.files.torch_file import DTYPES, MAX_HEADER, read_header, read_part, read_torch
 from transformer.model import Transformer
 from transformer.positions import sinusoids
+from transformer.types import CheckpointError
 
 #: Maximum error of float32 sinusoids that were rounded once.
 ROUNDING = 2.0**-23
@@ -105,9 +104,9 @@ Shape = tuple[int, ...]
 
 
 class SkipInit(TorchFunctionMode):
-    """Skip the initialisation of weights.
+    """Skip weight initialisation.
 
-    On the meta device it does nothing, but torch imports its compiler for it, which takes longer
+    On the meta device it does nothing, but makes torch import its compiler, which takes longer
     than everything else before a first translation.
     """
 

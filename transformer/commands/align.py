@@ -8,8 +8,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast, get_args
 
-from transformer.commands.cluster import Dask, in_parts, spread
-from transformer.commands.options import Checkpoint, Device, Json, Quiet, of_kind, progress_bar
+from transformer.checkpoint.weights import weights_digest
+from transformer.commands import options
+from transformer.config import ConfigError
+from transformer.files.folders import check_place, write_atomic
+from transformer.training.data import find_file, read_lines, read_parallel
+from transformer.types import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,7 @@ class Linked(NamedTuple):
 
 def align(
     *,
-    checkpoint: Checkpoint,
+    checkpoint: options.Checkpoint,
     src: Annotated[Path | None, "FILE", "sentences, plain or .gz; default: standard input"] = None,
     tgt: Annotated[
         Path | None, "FILE", "their translations; default: the model's own"
@@ -61,16 +65,13 @@ def align(
         Path | None, "DIR", "instead: score every head on alignment-de-en in this folder"
     ] = None,
     write: Annotated[bool, "with --data: save the table in the checkpoint's metrics.json"] = False,
-    json_: Json = False,
-    dask: Dask = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
+    json_: options.Json = False,
+    dask: options.Dask = None,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """Link the words of a file's translations, or score each head's links."""
-    from transformer.errors import InputError
-    from transformer.files.atomic import check_place, write_atomic
     from transformer.measures.pharaoh import written
-    from transformer.training.data import find_file, read_lines, read_parallel
 
     if data is not None:
         _score(checkpoint, data, write, json_, device)
@@ -90,10 +91,10 @@ def align(
         lines = read_lines(find_file(src)) if src else sys.stdin.read().splitlines()
         pairs = [(line, None) for line in lines]
     texts: dict[str, list[str]] = {name: [] for name in outputs}
-    parts = in_parts(enumerate(pairs, 1))
+    parts = options.in_parts(enumerate(pairs, 1))
     make = partial(linked, checkpoint.absolute(), device, place)
-    with progress_bar(disable=quiet or None, unit=" sentences") as report:
-        for results in spread(dask, make, parts):
+    with options.progress_bar(disable=quiet or None, unit=" sentences") as report:
+        for results in options.spread(dask, make, parts):
             for one in results:
                 texts["pharaoh"].append(written(one.links))
                 texts["subwords"].append(written(one.token_links))
@@ -109,7 +110,6 @@ def align(
 
 def _known(checkpoint: Path, place: Place) -> Place:
     """Return a checked place; a layer, head and row that are not given are the best known."""
-    from transformer.errors import InputError
     from transformer.evaluation.alignment import ALIGNMENT, best_aligner
     from transformer.evaluation.measure import read_metrics
     from transformer.measures.words import LinkUnits, Row
@@ -123,7 +123,7 @@ def _known(checkpoint: Path, place: Place) -> Place:
     layer, head, row = place.layer, place.head, place.row
     if layer is None and head is None and row is None:
         try:
-            ref = of_kind(checkpoint, "checkpoint", "one_stack")
+            ref = options.of_kind(checkpoint, "checkpoint", "one_stack")
             table = read_metrics(ref.folder)[1][ALIGNMENT]
             layer, head, _ = best_aligner(table)
             row = min(get_args(Row), key=lambda row: table[row][layer][head])
@@ -141,7 +141,9 @@ def _known(checkpoint: Path, place: Place) -> Place:
 def _opened(checkpoint: Path, device: str) -> Any:
     from transformer.models.catalogue import open_tracer
 
-    return open_tracer(of_kind(checkpoint, "checkpoint", "one_stack", "huggingface"), device)
+    return open_tracer(
+        options.of_kind(checkpoint, "checkpoint", "one_stack", "huggingface"), device
+    )
 
 
 def linked(
@@ -152,8 +154,6 @@ def linked(
 
     Raises: `InputError` naming a line that the model cannot read.
     """
-    from transformer.errors import InputError
-
     model, results = _opened(checkpoint, device), list[Linked]()
     for number, (source, target) in lines:
         blank = not source.strip() or (target is not None and not target.strip())
@@ -190,17 +190,14 @@ def _linked(model: Any, place: Place, source: str, target: str | None) -> Linked
 def _score(checkpoint: Path, data: Path, write: bool, json_: bool, device: str) -> None:
     """Score each head's word alignment against manual alignments."""
     from transformer.checkpoint.folder import METRICS
-    from transformer.checkpoint.weights import weights_digest
-    from transformer.config import ConfigError
     from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
-    from transformer.files.atomic import write_atomic
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
-    ref = of_kind(checkpoint, "checkpoint", "one_stack")
+    ref = options.of_kind(checkpoint, "checkpoint", "one_stack")
     if write and ref.updates is not None:
         raise ConfigError(f"{checkpoint}: --write needs the checkpoint itself, not a snapshot")
     recipe, metrics = read_metrics(ref.folder)
@@ -212,7 +209,7 @@ def _score(checkpoint: Path, data: Path, write: bool, json_: bool, device: str) 
         or {recipe.data.src, recipe.data.tgt} != {"de", "en"}
     ):
         raise ConfigError(f"{checkpoint}: does not translate between German and English")
-    with progress_bar(unit=" sentences") as show:
+    with options.progress_bar(unit=" sentences") as show:
         errors = head_errors(model, aligned, show)
     weights, setting = weights_digest(checkpoint), "the given translation, followed"
     record = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)

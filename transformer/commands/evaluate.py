@@ -6,8 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from transformer.checkpoint.weights import weights_digest
 from transformer.commands import options
-from transformer.commands.cluster import Dask, whole_file
+from transformer.commands.options import Dask, whole_file
+from transformer.config import ConfigError
+from transformer.files.folders import check_place, write_atomic
+from transformer.training.data import read_parallel
+from transformer.types import InputError
 
 
 def evaluate(
@@ -29,7 +34,6 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Translate a file and score it."""
     from transformer.evaluation.scores import evaluate_files
-    from transformer.files.atomic import check_place, write_atomic
 
     if output:
         check_place(output)
@@ -60,8 +64,6 @@ def typed(
     json_: options.Json = False,
 ) -> None:  # fmt: skip
     """Translate 200 sentences that visitors type, and judge the translations."""
-    from transformer.checkpoint.weights import weights_digest
-    from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
     from transformer.training.typed import by_topic, judge, to_dict, typed_sentences, typed_text
@@ -185,12 +187,10 @@ def means(
     device: options.Device = "auto",
 ) -> None:  # fmt: skip
     """Write heads' mean outputs beside a checkpoint, for the edit “mean cross.3.5”."""
-    from transformer.checkpoint.means import FILE, write_means
+    from transformer.checkpoint.folder import FILE, write_means
     from transformer.edits.model import head_means
-    from transformer.errors import InputError
     from transformer.evaluation.measure import read_metrics
     from transformer.training.corpus import MADE, load_held_out
-    from transformer.training.data import read_parallel
     from transformer.translator import Translator
 
     model = options.of_kind(path, "checkpoint")

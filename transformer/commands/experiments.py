@@ -10,8 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from transformer.commands.cluster import Dask, spread
-from transformer.commands.options import Device, Json, Quiet, of_kind, progress_bar
+from transformer.commands.options import Dask, Device, Json, Quiet, of_kind, progress_bar, spread
+from transformer.edits.language import parse_edits, text_of
+from transformer.files.folders import check_place, write_atomic
+from transformer.measures.layer_costs import LAYER_COSTS
+from transformer.types import InputError
 
 if TYPE_CHECKING:
     from transformer.evaluation.ablations import Results
@@ -28,9 +31,7 @@ def ablations(
     quiet: Quiet = False, json_: Json = False,
 ) -> None:  # fmt: skip
     """Repeat rows of table 3 on Multi30k and compare them with the paper."""
-    from transformer.errors import InputError
     from transformer.evaluation.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
-    from transformer.files.atomic import check_place
 
     if (data is None) != (out is None):
         raise InputError("--data and --out belong together: text to train on and a place for runs")
@@ -90,9 +91,7 @@ def complexity(
     out: Annotated[Path | None, "FILE", "also write it here as JSON, unless under load"] = None,
 ) -> None:  # fmt: skip
     """Measure time and memory of the layers of table 1 on this machine."""
-    from transformer.errors import InputError
     from transformer.evaluation.complexity import QUICK, Plan, measure
-    from transformer.files.atomic import check_place, write_atomic
 
     options = {
         "lengths": lengths, "widths": widths, "threads": threads, "seconds": seconds,
@@ -126,7 +125,6 @@ def complexity(
 def exponent_table(result: "Measurement") -> str:
     """Return a measurement's exponents and crossings as text."""
     from transformer.evaluation.complexity_records import COMPARED, crossings, exponents
-    from transformer.measures.layer_costs import LAYER_COSTS
 
     lines = [
         f"{result.made.said}, PyTorch {result.made.torch}, {result.rounds} rounds",
@@ -180,9 +178,6 @@ def study(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Measure what each attention head does, resuming a stopped study."""
-    from transformer.edits.language import parse_edits, text_of
-    from transformer.errors import InputError
-    from transformer.files.atomic import check_place, write_atomic
     from transformer.study.page import markdown, section
     from transformer.study.records import FILE, Study, studies_of
 

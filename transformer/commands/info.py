@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from transformer.commands.options import Json, progress_bar
+from transformer.files import hub
 from transformer.models.importers.registry import FORMATS
+from transformer.search.request import DEFAULT_DECODING, Decoding, default_decoding
+from transformer.types import CheckpointError, InputError
 
 
 def info(
@@ -16,10 +19,8 @@ def info(
     table: Annotated[bool, "print a table of measured figures"] = False,
 ) -> None:
     """Describe a checkpoint."""
-    from transformer.errors import CheckpointError
     from transformer.evaluation.records import summary_table
     from transformer.models.catalogue import inspect_entry, list_entries, looks_like_model
-    from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
 
     entries = [] if looks_like_model(path) else list_entries([path])
     entries = entries or [inspect_entry(path)]
@@ -86,8 +87,6 @@ def import_(
     ] = False,
 ) -> None:  # fmt: skip
     """Convert another library's model into a checkpoint."""
-    from transformer.errors import InputError
-    from transformer.files import hub
     from transformer.models.importers.torch_content import KEPT, explanation
 
     if explain:

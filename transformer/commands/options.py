@@ -1,4 +1,4 @@
-"""Commands as functions whose parameters are their options, and shared options.
+"""Commands as functions whose parameters are their options, shared options, and Dask clusters.
 
 A parameter is `Annotated[type, metavar, help]`, with further argparse settings in a dict. Those
 before `*` are positional. An option without a default is required, and a bool is a flag.
@@ -7,12 +7,20 @@ before `*` are positional. An option without a default is required, and a bool i
 import argparse
 import inspect
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from transformer.search.records import Translation
+from transformer.search.rules import Sampling
+from transformer.training.data import find_file, read_lines
+from transformer.types import InputError
 
 if TYPE_CHECKING:
     from transformer.models.catalogue import Kind, ModelRef
@@ -52,7 +60,6 @@ def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
     Raises: `InputError` saying which commands accept another kind, or what is wrong with the
         folder, such as a model to import first.
     """
-    from transformer.errors import InputError
     from transformer.models.catalogue import describe, resolve
 
     ref = resolve(path)
@@ -65,7 +72,7 @@ def of_kind(path: Path, *kinds: "Kind") -> "ModelRef":
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Options for a translator and its search; a parameter of this type stands for them all."""
+    """Options for a translator and its search; a parameter of this type adds them all."""
 
     checkpoint: Checkpoint
     device: Device = "auto"
@@ -107,9 +114,7 @@ class Steering(Model):
 
     def open(self, ref: "ModelRef") -> Any:
         """Open the edited model. Raises `InputError` for an edit that it cannot take."""
-        from transformer.errors import InputError
         from transformer.models.catalogue import open_tracer
-        from transformer.training.data import find_file, read_lines
 
         if self.mean_of is None:
             return open_tracer(ref.edited(self.edit or ""), self.device)
@@ -121,9 +126,6 @@ class Steering(Model):
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""
-        from transformer.errors import InputError
-        from transformer.search.sampling import Sampling
-
         for name in ("temperature", "sample_top_k", "top_p", "seed"):
             value = getattr(self, name)
             if value is not None and not self.sample:
@@ -214,3 +216,94 @@ def progress_bar(**settings: Any) -> Iterator[Callable[..., None]]:
                 bar.set_description(name[0])
 
         yield report
+
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+Dask = Annotated[
+    str | None, "ADDRESS",
+    "split the work among the workers of this Dask scheduler, such as tcp://HOST:8786; they need "
+    "the same files at the same paths",
+]  # fmt: skip
+
+#: Lines of a file in one part.
+LINES = 64
+
+
+def spread(
+    address: str | None, make: Callable[[Part], Result], parts: Iterable[Part]
+) -> Iterator[Result]:
+    """Yield `make(part)` for every part, in order.
+
+    Parts go to a cluster a few at a time, so memory holds few. Dask makes the parts of a lost
+    worker again on another; every part counts once.
+
+    Args:
+        address: of a Dask scheduler; None makes the parts in this process.
+        make: a function of a module, or a partial one.
+
+    Raises: `InputError` if there is no scheduler or its workers die; what `make` raises.
+    """
+    if address is None:
+        yield from map(make, parts)
+        return
+    import distributed
+
+    dask: Any = distributed
+
+    try:
+        client: Any = dask.Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--dask {address}: no scheduler answers ({error})") from None
+    with client:
+        remaining = iter(parts)
+        waiting = deque(client.submit(make, part, pure=False) for part in islice(remaining, 8))
+        while waiting:
+            try:
+                result: Result = waiting[0].result()
+            except dask.KilledWorker as error:
+                raise InputError(f"--dask {address}: {error}") from None
+            waiting.popleft()
+            ahead = max(8, 3 * sum(client.nthreads().values()))
+            for part in islice(remaining, ahead - len(waiting)):
+                waiting.append(client.submit(make, part, pure=False))
+            yield result
+
+
+@lru_cache(maxsize=1)
+def opened(model: Model) -> tuple[Any, dict[str, Any]]:
+    """Return a command's model, open once in each process, and its settings."""
+    if isinstance(model, Steering):
+        return model.open(of_kind(model.checkpoint, "checkpoint", "huggingface")), model.settings()
+    return model.load(), {"beam_size": model.beam, "alpha": model.alpha}
+
+
+def translated(model: Model, lines: Sequence[str]) -> "list[Translation]":
+    """Translate one part of a file."""
+    translator, settings = opened(model)
+    done: list[Translation] = translator.translate(lines, **settings)
+    return done
+
+
+def whole_file(
+    address: str | None, model: Model, lines: Sequence[str],
+    show: Callable[[int, int], None] = lambda done, most: None,
+) -> "list[Translation]":  # fmt: skip
+    """Translate the lines of a file in parts, see `spread`.
+
+    Args: show: called with (lines done, all lines).
+    """
+    model = replace(model, checkpoint=model.checkpoint.absolute())
+    done: list[Translation] = []
+    for some in spread(address, partial(translated, model), in_parts(lines)):
+        done += some
+        show(len(done), len(lines))
+    return done
+
+
+def in_parts(items: Iterable[Part]) -> Iterator[Sequence[Part]]:
+    """Yield items in lists of at most `LINES`."""
+    remaining = iter(items)
+    while some := [*islice(remaining, LINES)]:
+        yield some

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from transformer.checkpoint.weights import weights_digest
 from transformer.commands.options import Model, Sentences, of_kind, progress_bar
 from transformer.commands.translate import stdin_lines
+from transformer.training.data import find_file, read_lines
+from transformer.types import InputError
 
 if TYPE_CHECKING:
     from transformer.measures.parse import Parse
@@ -36,11 +39,8 @@ def parse(
     json_: Annotated[bool, "with --gold: print JSON"] = False,
 ) -> None:  # fmt: skip
     """Parse sentences into trees, or score a parser's trees against reference trees."""
-    from transformer.checkpoint.weights import weights_digest
-    from transformer.errors import InputError
     from transformer.evaluation.parsing import baselines, evaluate, load_parser
     from transformer.evaluation.records import BASELINES, stamped
-    from transformer.training.data import find_file, read_lines
 
     if gold is not None and (sentences or raw or pairs):
         raise InputError("--gold brings its own sentences")
@@ -77,7 +77,6 @@ def _print(
     parser: "Translator", lines: Sequence[str], before: int, model: Model, *, raw: bool, pairs: bool
 ) -> None:
     """Print one tree per line; a blank line stays blank."""
-    from transformer.errors import InputError
     from transformer.evaluation.parsing import parse as parsed
     from transformer.training.corpus import pair
     from transformer.trees.tree import split_words

@@ -1,6 +1,6 @@
 """Commands on one text: `trace` records its maps, `complete` continues it, `show` shows maps.
 
-`show` starts the app or the page's writer as a program of its own; nothing here imports them.
+`show` starts the app or the page's writer as a separate program; nothing here imports them.
 """
 
 import contextlib
@@ -23,6 +23,9 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from transformer.commands.options import Checkpoint, Device, Steering, listed, of_kind
+from transformer.search.reader import unknown_text
+from transformer.search.rules import Sampling
+from transformer.types import InputError
 
 
 def trace(
@@ -40,10 +43,8 @@ def trace(
 ) -> None:
     """Record every attention map of one sentence."""
     from transformer.attribution.cells import measured
-    from transformer.errors import InputError
     from transformer.models.arrays.trace_file import npz_path, save_arrays
     from transformer.models.catalogue import describe
-    from transformer.search.reader import unknown_text
     from transformer.translator import Translator
 
     if tgt is not None and model.sample:
@@ -78,10 +79,8 @@ def complete(
     top_k: Annotated[int, "N", "guesses per [MASK]"] = 5, device: Device = "auto",
 ) -> None:  # fmt: skip
     """Continue a text with a one-stack model, or fill in its [MASK]."""
-    from transformer.errors import InputError
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
-    from transformer.search.sampling import Sampling
 
     model = open_tracer(of_kind(checkpoint, "one_stack", "huggingface"), device)
     sampling = None if seed is None else Sampling(seed=seed)
@@ -115,7 +114,6 @@ def show(
     open_: Annotated[bool, "open it in the browser"] = False,
 ) -> None:
     """Show attention maps from an array file."""
-    from transformer.errors import InputError
     from transformer.models.arrays.trace_file import load_arrays
 
     if port is not None and not 1 <= port <= 65_535:

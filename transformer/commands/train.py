@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from transformer.commands.options import Data, Device, Quiet
+from transformer.training.recipe import DataRecipe, load_stages
 
 
 def train(
@@ -17,8 +18,6 @@ def train(
     download: Annotated[bool, "download corpora that --data lacks"] = False, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Train a model."""
-    from transformer.training.recipe import load_stages
-
     stages = load_stages(recipe)
     from transformer.training import run
 
@@ -62,7 +61,6 @@ def data(
         print(fetch(corpus, out, tgt=tgt, home=home, sha256=sha256, show_progress=not quiet))
         return
     from transformer.training.corpus import load_corpus
-    from transformer.training.recipe import DataRecipe
 
     pairs = load_corpus(DataRecipe((corpus,), src, tgt), out).train
     for pair in random.sample(pairs, min(max(sample, 0), len(pairs))):

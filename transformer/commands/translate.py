@@ -5,13 +5,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from transformer.commands.cluster import Dask, whole_file
-from transformer.commands.options import Sentences, Steering, listed, of_kind
-
-if TYPE_CHECKING:
-    from transformer.search.records import Translation
+from transformer.commands.options import Dask, Sentences, Steering, listed, of_kind, whole_file
+from transformer.search.records import Translation
+from transformer.types import InputError
 
 #: Maximum sentence numbers in a comment.
 _NAMED = 10
@@ -19,7 +17,6 @@ _NAMED = 10
 
 def translate(sentences: Sentences = (), *, model: Steering, dask: Dask = None) -> None:
     """Translate sentences."""
-    from transformer.errors import InputError
     from transformer.models.catalogue import describe
     from transformer.translator import Translator
 

@@ -33,8 +33,7 @@ from typing import Literal, NoReturn, Union, get_args
 import numpy as np
 
 from transformer.config import ModelConfig
-from transformer.errors import InputError
-from transformer.types import AttentionKind, Bools, literals
+from transformer.types import AttentionKind, Bools, InputError, literals
 
 Verb = Literal[
     "off", "scale", "mean", "uniform", "cut", "ffn off", "neuron", "skip", "no positions",

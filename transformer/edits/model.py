@@ -16,15 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.context import PLAIN, Context
 from transformer.edits.language import KINDS, Edit, parse_edits
-from transformer.errors import InputError
-from transformer.hooks import Chain, Hook, Hooks, Site
+from transformer.hooks import PLAIN, Chain, Context, Hook, Hooks, Site
 from transformer.kernels import causal_mask
 from transformer.layers import FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 from transformer.positions import NoPositions, ShiftedPositions
-from transformer.types import AttentionKind, Report, no_report
+from transformer.types import AttentionKind, InputError, Report, no_report
 
 M = TypeVar("M", bound=nn.Module)
 

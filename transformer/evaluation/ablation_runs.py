@@ -8,18 +8,17 @@ from typing import Any
 
 from transformer.checkpoint.weights import weights_digest
 from transformer.device import resolve_device
-from transformer.errors import InputError
 from transformer.evaluation.ablations import BASE, Results, Run, Variation
 from transformer.evaluation.measure import read_metrics
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import score
-from transformer.files.atomic import write_atomic
-from transformer.search.decoding import PAPER_DECODING
+from transformer.files.folders import write_atomic
+from transformer.search.request import PAPER_DECODING
 from transformer.training.corpus import load_held_out
 from transformer.training.distributed import wants_bfloat16
 from transformer.training.run import train
 from transformer.translator import Translator
-from transformer.types import Report
+from transformer.types import InputError, Report
 
 #: The file of a finished run, in its folder.
 RESULT = "result.json"

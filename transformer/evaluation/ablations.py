@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer.errors import InputError
 from transformer.training.recipe import Recipe
+from transformer.types import InputError
 
 Group = Literal["base", "A", "B", "C", "D", "E"]
 
@@ -112,8 +112,8 @@ class Run:
     def conditions(self) -> tuple[str, int]:
         """Precision and tokens seen; runs that differ in either are not compared.
 
-        All rows see the same text, so other tokens come from another vocabulary, such as another
-        release of SentencePiece makes; the loss is per token of it.
+        All rows see the same text, so other tokens come from another vocabulary, such as that of
+        another release of SentencePiece; the loss is per token of it.
         """
         return self.precision, self.target_tokens
 

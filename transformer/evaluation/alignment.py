@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from transformer.attribution.cells import Place, measured
 from transformer.attribution.edges import row_shares
-from transformer.errors import InputError
 from transformer.measures import words
 from transformer.measures.heads import widen
 from transformer.measures.pharaoh import check_links, read_links, turned
@@ -23,7 +22,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
-from transformer.types import Floats, Ints, Report, literals, no_report
+from transformer.types import Floats, InputError, Ints, Report, literals, no_report
 
 #: Key in metrics.json.
 ALIGNMENT = "alignment"
@@ -167,7 +166,7 @@ class Grid:
 
         A single pair is both halves.
 
-        Args: of, in_row: look there only.
+        Args: of, in_row: search only there.
         """
         other = int(len(self.counts) > 1)
         first, second = self.errors(0), self.errors(other)

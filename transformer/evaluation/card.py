@@ -9,7 +9,7 @@ from transformer.evaluation import records
 from transformer.evaluation.alignment import ALIGNMENT
 from transformer.evaluation.records import WORDS
 from transformer.models.one_stack.config import StackConfig
-from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.training.corpus import TREE
 from transformer.training.recipe import Recipe
 from transformer.training.typed import Verdict, by_topic, from_dict
@@ -202,7 +202,7 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _figures(metrics: Mapping[str, Any], kind: Kind) -> list[str]:
-    """Return the lines of a model's figures: what stands before them, a row each, and after."""
+    """Return the lines of a model's figures: text before them, a row each, and text after."""
     default = metrics.get(DEFAULT_DECODING, {})
     about = {"default": default_decoding(metrics), "extra_length": default.get("extra_length")}
     rows: list[tuple[str, Mapping[str, Any]]]

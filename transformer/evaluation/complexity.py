@@ -24,13 +24,11 @@ from torch.utils._pytree import tree_leaves
 
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
-from transformer.context import Context
 from transformer.device import resolve_device
-from transformer.errors import InputError
 from transformer.evaluation.complexity_records import Cell, Measurement, Provenance
-from transformer.hooks import Record, matching
+from transformer.hooks import Context, Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
-from transformer.types import Report, literals, no_report
+from transformer.types import InputError, Report, literals, no_report
 from transformer.worker.limits import processors
 
 #: Width of a head, as in the paper's base model.
@@ -42,7 +40,7 @@ def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
     """Build a layer with random weights.
 
     Args:
-        d: width, a multiple of `D_K` or less than it.
+        d: width, a multiple of `D_K` or a smaller number.
         kernel: odd.  window: even.
     """
     # One module for each way to attend; other settings of the config are not read.

@@ -10,9 +10,8 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
-from transformer.errors import InputError
 from transformer.measures import layer_costs
-from transformer.types import Reals, literals
+from transformer.types import InputError, Reals, literals
 
 #: The measurement that comes with the project.
 SHIPPED = Path(__file__).with_name("complexity.json")
@@ -91,7 +90,7 @@ class Measurement:
 
     @property
     def refusal(self) -> str | None:
-        """Reason why the measurement is not stored, in one line, or None."""
+        """One-line reason for not storing the measurement, or None."""
         load, cores, most = self.made.load, self.made.cores, MOST_LOAD * self.made.cores
         if load <= most:
             return None

@@ -10,7 +10,7 @@ training_text       kind and length of the text trained on, see `TrainingText`
 typed               verdicts on the typed sentences, for translators of everyday sentences
 predictions         of models that continue or fill in: perplexity, the exponential of the mean
 negative log-likelihood of the next token or of hidden ones, and the share whose most probable
-token is right; perplexities of models with different pieces do not compare
+token is right; perplexities of models with different pieces are not comparable
 parsing             scores of a parser on GUM dev
 parsing_baselines   scores of other parsers and settings
 """
@@ -43,12 +43,10 @@ from transformer.evaluation.records import (
 )
 from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
-from transformer.models.one_stack.files import StackCheckpoint, load_stack
-from transformer.models.one_stack.model import OneStack
+from transformer.files.folders import replaced_folder, write_atomic
+from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import data as corpora
 from transformer.training import typed
@@ -141,7 +139,7 @@ def measured(
 ) -> dict[str, Any]:  # fmt: skip
     """Return `metrics` with all figures of a model of its kind.
 
-    Args: held_out: see `held_out_text`; None keeps the scores that there are.
+    Args: held_out: see `held_out_text`; None keeps the existing scores.
 
     Raises: `DataError` if text is missing.
     """

@@ -6,17 +6,14 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.device import resolve_device
-from transformer.errors import CheckpointError, InputError
 from transformer.measures.parse import Parse, parsed
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator
-from transformer.trees.pcfg import Pcfg
-from transformer.trees.score import Score, right_branching, score, total
-from transformer.trees.symbols import CLOSE
-from transformer.trees.tree import Tree
-from transformer.types import Report, no_report
+from transformer.trees.score import Pcfg, Score, right_branching, score, total
+from transformer.trees.tree import CLOSE, Tree
+from transformer.types import CheckpointError, InputError, Report, no_report
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
 PAPER_PARSING = Decoding(21, 0.3)
@@ -72,7 +69,7 @@ def parse(
 
     Args:
         beam_size, alpha, max_length: see `Translator.translate`.
-        on_parsed: called with (sentences done, sentences in all) after each batch.
+        on_parsed: called with (sentences done, all sentences) after each batch.
 
     Raises: `InputError` for a sentence without words or of too many tokens (counted from 1).
     """

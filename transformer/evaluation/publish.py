@@ -16,17 +16,17 @@ from transformer.checkpoint import folder
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.models.one_stack.files import ONE_STACK
-from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.models.one_stack.model import ONE_STACK
+from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.snapshots import compare_again
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 #: Candidate numbers of last epochs to average.
 AVERAGES = (1, 3, 5, 8, 10, 20)
@@ -62,7 +62,7 @@ def publish(
         share: of `mix`, 0 to 1; None chooses it on val.
 
     Raises: `ConfigError` if `run` has no recipe, or `dtype`, `mix` or `share` is wrong,
-        `CheckpointError` if there are no weights or `mix` has other shapes or pieces.
+        `CheckpointError` if there are no weights or `mix` has different shapes or pieces.
     """
     if dtype not in folder.STORED_DTYPES:
         raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(folder.STORED_DTYPES)}")
@@ -161,7 +161,7 @@ def _choose(
         if mixed.config != checkpoint.config:
             raise CheckpointError(f"{mix}: a model of another shape cannot be mixed in")
         if mixed.tokenizer.files() != checkpoint.tokenizer.files():
-            raise CheckpointError(f"{mix}: a model with other pieces cannot be mixed in")
+            raise CheckpointError(f"{mix}: a model with different pieces cannot be mixed in")
         other = {name: tensor.float() for name, tensor in mixed.model.state_dict().items()}
         # Beam search compares similar models with less noise than greedy decoding.
         best = max(

@@ -20,7 +20,7 @@ from typing import Any
 from transformer.checkpoint.weights import digest
 from transformer.models.catalogue import Entry
 from transformer.models.one_stack.config import StackConfig
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 
 MEASURED = "measured"
 
@@ -50,7 +50,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """The text's name for people."""
+        """The text's display name."""
         return text_name(self.name)
 
     def words(self, *keys: str) -> list[str]:
@@ -87,7 +87,7 @@ def stamped(
 
 
 def text_name(name: str) -> str:
-    """Return a text's name for people, which may be its own."""
+    """Return a text's display name, by default its own name."""
     return TEXTS.get(name, name)
 
 

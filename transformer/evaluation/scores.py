@@ -15,12 +15,12 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from transformer.errors import InputError
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.decoding import Decoding
 from transformer.search.records import Translation
+from transformer.search.request import Decoding
 from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator
+from transformer.types import InputError
 
 #: The protocol that adds a measure to BLEU and chrF.
 PROTOCOL = "multi30k-lc-tok"
@@ -199,7 +199,7 @@ def evaluate_files(
         language: of the target; None takes it from the name of `ref` (`test.de.gz`).
         translate: translates the lines in place of `translator`, with the same settings.
 
-    Raises: `DataError` naming an unreadable file or one of other length, `InputError`.
+    Raises: `DataError` naming an unreadable file or one of different length, `InputError`.
     """
     if protocol not in (None, PROTOCOL):
         raise InputError(f"protocol {protocol!r} is not {PROTOCOL}")

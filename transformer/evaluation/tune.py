@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.evaluation.scores import hypotheses_of
-from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.search.inputs import checked_alpha, checked_beam
+from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.training.data import Pair
 from transformer.translator import Translator
 from transformer.types import Report, no_report
@@ -29,7 +29,7 @@ BEAMS = (1, 4, 5, 8)
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 RESAMPLES, SEED, CONFIDENCE = 2000, 0, 0.95
-#: BLEU that another setting than the paper's has to gain, beyond chance.
+#: BLEU that a setting other than the paper's must gain, beyond chance.
 MARGIN = 0.5
 
 

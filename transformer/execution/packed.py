@@ -1,4 +1,4 @@
-"""The model packed for fast inference: few large operations in place of many small ones.
+"""The model packed for fast inference: few large operations instead of many small ones.
 
 The results equal those of `Transformer` up to rounding, as tests check:
 

@@ -1,1 +1,1 @@
-"""Untrusted files and downloads. May import errors and types only."""
+"""Untrusted files and downloads. May import `types` only."""

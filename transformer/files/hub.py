@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
-from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
+from transformer.files.folders import FETCHED, own_prefix, remove_stages
 from transformer.files.safe import is_folder
 from transformer.files.unread import unread
-from transformer.types import Report, no_report
+from transformer.types import CheckpointError, Report, no_report
 
 #: owner/name as the hub allows it, which cannot lead out of the hub's cache.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
 from transformer.files.unread import unread
+from transformer.types import CheckpointError
 
 #: Maximum total size of the arrays read, in bytes.
 MAX_BYTES = 2**30

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer.config import MAX_VALUES, parse_json
-from transformer.errors import CheckpointError
+from transformer.types import CheckpointError
 
 
 def check_file(path: Path) -> int:

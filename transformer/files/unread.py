@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from transformer.errors import CheckpointError
 from transformer.files.safe import json_object, open_file
+from transformer.types import CheckpointError
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ _MOST_FILES, _MOST_OPENED = 1_000, 40
 def unread(path: Path, importer: str | None = None) -> str | None:
     """Return the content of a file or folder that Headlight does not read, with a remedy.
 
-    Args: importer: the format that is to read the path, if known, of which only files are named.
+    Args: importer: the format meant to read the path, if known; only its files are then named.
 
     Returns: the rest of a sentence about the path, or None for everything else.
     """

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from transformer.errors import InputError
 from transformer.search import records
 from transformer.search.rules import PAPER, BeamRule
 from transformer.trace.records import Trace
+from transformer.types import InputError
 
 #: Node outcomes:
 #: "continued": in the beam, and a continuation was kept or finished at the next step.
@@ -92,7 +92,7 @@ class Tree:
         return next((n for n in map(self.node, self.steps[step]) if n.rank == rank), None)
 
     def node(self, index: int) -> Node:
-        """Return the node with this index. Raises `InputError` for one that is not there."""
+        """Return the node with this index. Raises `InputError` for a missing one."""
         if not 0 <= index < len(self.nodes):
             raise InputError(f"node {index!r} is not from 0 to {len(self.nodes) - 1}")
         return self.nodes[index]
@@ -237,7 +237,7 @@ class Comparison:
 
 
 def compare(tree: Tree, a: int, b: int) -> Comparison:
-    """Compare the paths to two nodes. Raises `InputError` for one that is not there."""
+    """Compare the paths to two nodes. Raises `InputError` for a missing one."""
     tree.node(a), tree.node(b)
     first, second = tree.prefix(a), tree.prefix(b)
     pairs = enumerate(zip(first, second, strict=False))

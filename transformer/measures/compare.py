@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transformer.measures.entropy import entropy_bits
+from transformer.measures.heads import entropy_bits
 from transformer.measures.words import group_labels, maps_by_words, word_groups
 from transformer.text.marks import unmarked
 from transformer.trace.records import Trace

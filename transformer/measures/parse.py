@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transformer.trace.records import Trace
-from transformer.trees.symbols import CLOSE, OPEN, TAG, Rebuilt, is_symbol, rebuild
-from transformer.trees.tree import Tree, agreeing_tag
+from transformer.trees.tree import CLOSE, OPEN, TAG, Rebuilt, Tree, agreeing_tag, is_symbol, rebuild
 from transformer.types import Floats
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from transformer.errors import InputError
 from transformer.measures.words import Gold, Link
 from transformer.search.reader import MAX_CHARACTERS
+from transformer.types import InputError
 
 #: `3-4` is a sure link; `3p4` and `3?4` are possible ones.
 _LINK = re.compile(r"([0-9]{1,6})([-p?])([0-9]{1,6})")
 
-#: Limits of a visitor's text: sentence pairs, and characters in all.
+#: Limits of a visitor's text: sentence pairs, and characters in total.
 MOST_PAIRS, MOST_CHARACTERS = 500, 20_000
 
 
@@ -28,7 +28,7 @@ def read_links(line: str, first: int = 0) -> Gold:
 
     Args: first: number of the first word, 0 or 1.
 
-    Raises: `InputError` naming the link that is not one, or that counts from another number.
+    Raises: `InputError` naming an invalid link, or one counted from another number.
     """
     sure: set[Link] = set()
     possible: set[Link] = set()
@@ -90,7 +90,7 @@ def read_linked(text: str, first: int = 0) -> Iterator[Linked]:
 
 
 def check_links(gold: Gold, n_sources: int, n_targets: int) -> None:
-    """Raise `InputError` if a link leaves the sentences of so many words."""
+    """Raise `InputError` if a link leads outside sentences of these lengths."""
     for source, target in sorted(gold.possible):
         if source >= n_sources or target >= n_targets:
             raise InputError(

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.errors import InputError
-from transformer.types import Floats
+from transformer.types import Floats, InputError
 
 #: Called with maps [L, H, n, m], whose rows sum to 1; returns one number per head, [L, H].
 Measure = Callable[[Floats], Any]

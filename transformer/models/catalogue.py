@@ -12,31 +12,18 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, split_name
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_CACHED, fingerprint, is_there, modified
 from transformer.files.unread import listed
-from transformer.models import own
-from transformer.models.arrays import kind as arrays
-from transformer.models.entry import Entry, ModelKind
-from transformer.models.huggingface import kind as huggingface
-from transformer.models.importers import kind as foreign
+from transformer.models.arrays.trace_file import SUFFIX
 from transformer.models.importers.registry import FORMATS
-from transformer.models.one_stack import kind as one_stack
+from transformer.models.kinds import KINDS, Entry
 from transformer.trace.tracer import Tracer
+from transformer.types import CheckpointError
 
 __all__ = [
     "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",
     "open_tracer",
 ]  # fmt: skip
-
-#: Kinds of models; the first that fits counts.
-KINDS: dict[Kind, ModelKind] = {
-    "archive": arrays,
-    "foreign": foreign,
-    "huggingface": huggingface,
-    "one_stack": one_stack,
-    "checkpoint": own,
-}
 
 
 def resolve(path: str | Path | ModelRef) -> ModelRef:
@@ -140,7 +127,7 @@ def looks_like_model(path: Path) -> bool:
     """Return True for a folder or file of a model or of maps, judged by file names."""
     try:
         if not path.is_dir():
-            return path.is_file() and (path.suffix == arrays.SUFFIX or listed(path))
+            return path.is_file() and (path.suffix == SUFFIX or listed(path))
         ours = any(is_there(path / part) for part in PARTS)
         return ours or listed(path) or any(kind.fits(path) for kind in FORMATS.values())
     except OSError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from transformer.config import ModelConfig
-from transformer.errors import InputError
+from transformer.types import InputError
 
 MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
 

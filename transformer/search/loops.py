@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-#: Shorter repetitions, such as "no, no" and the zeros of a number, are no loops.
+#: Shorter repetitions, such as "no, no" and the zeros of a number, are not loops.
 MIN_TIMES, MIN_CHARACTERS = 3, 20
 
 

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from transformer.config import ModelConfig
 from transformer.edits.language import Edit
-from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.marks import as_unknown
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
+from transformer.types import InputError
 
 #: Tokens by which a translation may exceed its source in the paper (section 6.1); 300 for parses
 #: (section 6.3).
@@ -35,7 +35,7 @@ class Reader:
         """
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
         self.extra_length = extra_length
-        self.edits: tuple[Edit, ...] = ()  # of the model that reads
+        self.edits: tuple[Edit, ...] = ()  # of the reading model
 
     def tokenize(self, sentence: str, tokenizer: Tokenizer | None = None) -> Tokenized:
         """Split a sentence into pieces, by the source's tokenizer unless another is given."""
@@ -92,7 +92,7 @@ class Reader:
         """Read a translation of each source with `target`; errors name the target."""
         read = _each("target", targets, self.target)
         if len(read) != n_sources:
-            raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
+            raise InputError(f"{len(read)} targets for {n_sources} sentences; give one for each")
         return read
 
     def target(self, target: str | Ids) -> "Target":

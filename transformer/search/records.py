@@ -14,8 +14,7 @@ import numpy as np
 from transformer.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from transformer.search.rules import BeamRule
-    from transformer.search.sampling import Sampling
+    from transformer.search.rules import BeamRule, Sampling
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.search.rules import SearchSettings
-from transformer.search.sampling import Drawn, draw
+from transformer.search.rules import Drawn, SearchSettings, draw
 from transformer.types import Bools, Floats, Ints
 
 #: Rows of at least LONG_ROW scores are searched in groups of GROUP.

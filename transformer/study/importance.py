@@ -28,20 +28,17 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import InputError
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
-from transformer.models.one_stack.files import mask_id
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, mask_id
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
 from transformer.study.corpus import DEFAULT, NAMES, survey
-from transformer.study.links import with_links
-from transformer.study.reading import control_of, targets_of
+from transformer.study.links import control_of, targets_of, with_links
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.trace.records import Pair
@@ -49,7 +46,7 @@ from transformer.trace.removals import heads_of, pruned
 from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Bools, Floats, Reals, Report, no_report
+from transformer.types import AttentionKind, Bools, Floats, InputError, Reals, Report, no_report
 
 Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)

@@ -31,14 +31,12 @@ from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
-from transformer.errors import CheckpointError
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
+from transformer.files.folders import replaced_folder, write_atomic
 from transformer.files.npz import read_npz
 from transformer.files.safe import json_object
 from transformer.study.corpus import Sentence
 from transformer.trace.removals import Head, heads_of
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, literals
+from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError, Floats, literals
 
 #: Version of the file format and study design; other versions are rejected.
 SCHEMA = 2

@@ -35,8 +35,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.measures.entropy import entropy_bits
-from transformer.measures.heads import pattern_mask
+from transformer.measures.heads import entropy_bits, pattern_mask
 from transformer.measures.words import group_labels, word_groups
 from transformer.study.corpus import NAMES, Corpus, Sentence
 from transformer.study.records import Role

@@ -22,19 +22,18 @@ from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.weights import weights_digest
-from transformer.errors import InputError
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.files.npz import Arrays, packed
 from transformer.models.catalogue import open_tracer, resolve
 from transformer.study import records, statistics
 from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
-from transformer.study.reading import control_of, targets_of, traces_of
+from transformer.study.links import control_of, targets_of, traces_of
 from transformer.study.roles import Tally, annotated, looks, rarest, roles_of, text_hits, words_of
 from transformer.text.marks import decoded
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
-from transformer.types import AttentionKind, Report, no_report
+from transformer.types import AttentionKind, InputError, Report, no_report
 
 #: Sentences in a part and in a batch, and maximum documents: more are grouped with neighbours.
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
@@ -54,7 +53,7 @@ def study(
         sentences: number of sentences to read, evenly spaced; by default all.
         examples: number of sentences to store, evenly spaced; by default all.
         second: another corpus, on which roles must hold too.
-        progress: called with (sentences read, sentences in all); may raise to stop.
+        progress: called with (sentences read, all sentences); may raise to stop.
         spread: makes the parts on other machines; by default in this process.
 
     Returns: the folder. A finished study with the same settings is returned at once.

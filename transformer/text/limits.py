@@ -1,6 +1,6 @@
 """Limits for tokenizer files, checked before SentencePiece or `tokenizers` reads them.
 
-A file of a kilobyte can turn one character into any number of pieces, and a pattern can take hours.
+A one-kilobyte file can turn one character into any number of pieces, and a pattern can take hours.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Tokenizers without SentencePiece: byte-pair merges from a codes file, words, characters.
+"""Tokenizers without SentencePiece, and the reading of every checkpoint's tokenizer from its files.
 
 Their vocabularies mark a piece that does not end its word (`fro@@ g`). This project marks the start
 of a word (`▁fro g`), and displays pieces that way; `pieces` keeps the vocabulary's spelling.
@@ -8,17 +8,18 @@ they were learned; a word's last symbol is marked `</w>`. To segment a word, all
 first listed pair are merged, until it has no listed pair (Sennrich et al. 2016).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, parse_json
+from transformer.text.layout import BY_MODEL, SOURCE_FILES, TABLE_FILE, TARGET_FILES, TOKENIZER_FILE
 from transformer.text.limits import MAX_PIECES
 from transformer.text.marks import visible
-from transformer.text.normalise import Preparation
-from transformer.text.table import Marks, Numbered
-from transformer.text.tokenizer import Tokenized, TokenizerError
+from transformer.text.table import Marks, Numbered, TableTokenizer
+from transformer.text.tokenizer import Preparation, Tokenized, Tokenizer, TokenizerError
 
 Unit = Literal["merges", "word", "char"]
 
@@ -79,7 +80,7 @@ class RuleTokenizer(Numbered):
         if unit not in get_args(Unit):
             raise TokenizerError(f"unit={unit!r} is not one of: {', '.join(get_args(Unit))}")
         if not isinstance(pairs, list) or not all(map(_is_pair, pairs)):
-            raise TokenizerError("merges are pairs of texts")
+            raise TokenizerError("merges should be pairs of strings")
         for name, kind in (("end_apart", bool), ("within", bool), ("joint", str)):
             if not isinstance(values.get(name, kind()), kind):
                 raise TokenizerError(f"{name}={values[name]!r} should be of type {kind.__name__}")
@@ -296,3 +297,66 @@ def read_codes(data: bytes) -> tuple[list[Pair], bool]:
             raise TokenizerError(f"line {number:,} is not a pair to merge: {line[:60]!r}")
         pairs.append((parts[0], parts[1]))
     return pairs, columns == 2 and version != "0.2"
+
+
+def read_tokenizer(
+    files: Iterable[str], read: Callable[[str], bytes], config: ModelConfig
+) -> Tokenizer:
+    """Read a checkpoint's tokenizer.
+
+    Args:
+        files: names of the files present.
+        read: returns the content of one of `TOKENIZER_FILES`.
+
+    Raises: `TokenizerError`, its message starting with the file's name.
+    """
+    files = set(files)
+
+    def side(names: Sequence[str], size: int, target: Numbered | None = None) -> Numbered:
+        model, table, rules = names
+        with blaming(table):
+            pieces = _json(read(table))
+            if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
+                raise TokenizerError("expected a JSON list of pieces")
+            if len(pieces) != size:  # checked before parsing, which takes memory and time
+                raise TokenizerError(f"{len(pieces):,} pieces, but the config requires {size:,}")
+        preparation, marks = Preparation(), Marks()
+        if rules in files:
+            with blaming(rules):
+                settings = _json(read(rules))
+                if not isinstance(settings, dict):
+                    raise TokenizerError("expected a JSON object")
+                if settings.get("unit") != BY_MODEL:
+                    return RuleTokenizer.of(settings, pieces, config, target)
+                marks = Marks.taken(settings)
+                if unknown := settings.keys() - {"unit", "preparation"}:
+                    raise TokenizerError(f"unknown setting {min(unknown)!r}")
+                preparation = Preparation.of(settings.get("preparation", {}))
+        with blaming(model):
+            return TableTokenizer(read(model), pieces, config, target, preparation, marks)
+
+    if TABLE_FILE not in files:
+        with blaming(TOKENIZER_FILE):
+            return Tokenizer(read(TOKENIZER_FILE))
+    target = None
+    if files & set(TARGET_FILES):
+        pairs = zip(TARGET_FILES, SOURCE_FILES, strict=True)
+        names = [own if own in files else shared for own, shared in pairs]
+        target = side(names, config.target_vocab_size)
+    return side(SOURCE_FILES, config.vocab_size, target)
+
+
+@contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """Prefix tokenizer errors with the name of the file."""
+    try:
+        yield
+    except TokenizerError as error:
+        raise TokenizerError(f"{name}: {error}") from None
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        raise TokenizerError(f"not valid JSON: {error}") from None

@@ -17,8 +17,7 @@ from transformer.config import ModelConfig
 from transformer.text import layout
 from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
-from transformer.text.normalise import Preparation
-from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
+from transformer.text.tokenizer import Preparation, Tokenized, Tokenizer, TokenizerError
 
 MAX_ADDED = 2_000
 #: A language tag of OPUS models; longer matches are text.
@@ -46,16 +45,16 @@ class Marks:
         added = settings.pop("added", [])
         for pieces in (tags, added):
             if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
-                raise TokenizerError("tags and added tokens should be lists of texts")
+                raise TokenizerError("tags and added tokens should be lists of strings")
         if not isinstance(separator, str):
-            raise TokenizerError("the separator should be a text")
+            raise TokenizerError("the separator should be a string")
         if len(added) > MAX_ADDED:  # each is looked for at every character
             raise TokenizerError(f"{len(added):,} added tokens; at most {MAX_ADDED:,}")
         return cls(tuple(tags), separator, tuple(filter(None, added)))
 
 
 class Numbered(Tokenizer):
-    """Base class of tokenizers with an id table, which also know the target's tokenizer.
+    """Base class of tokenizers with an id table, linked to the target's tokenizer.
 
     Attributes:
         marks: pieces that are not text.

@@ -1,1 +1,1 @@
-"""Records of a model at work on one sentence, and their making."""
+"""Records of a model at work on one sentence, and functions that make them."""

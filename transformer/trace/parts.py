@@ -46,7 +46,7 @@ def without(model: Transformer, trace: Trace, part: Part, step: int | None = Non
     if part.name == "feed_forward":
         return Replace({Site(part.stack, part.layer, "feed_forward", "output"): torch.zeros_like})
     if part.name == "bias":
-        raise ValueError("biases stand in many places; choose another part")
+        raise ValueError("biases occur in many places; choose another part")
     content = _content(model, trace, part.stack)
     here = slice(None) if step is None else slice(step, step + 1)
 

@@ -93,7 +93,7 @@ CELL_MEASURES: tuple[CellMeasure, ...] = get_args(CellMeasure)
 class Cells:
     """A measure that a trace's maps hold in place of weights; see `transformer.attribution.cells`.
 
-    Layers and heads have one place more, for all of them together, which is not always their mean.
+    Layers and heads have one more place, for all of them together, which is not always their mean.
     """
 
     measure: CellMeasure

@@ -8,9 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, Self, get_args, runtime_checkable
 
-from transformer.errors import InputError
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, literals
+from transformer.types import AttentionKind, InputError, literals
 
 Ability = Literal[
     "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",
@@ -83,7 +82,7 @@ class Tracer(Protocol):
     def kinds(self) -> tuple[AttentionKind, ...]: ...  # noqa: D102
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return None for an ability of the model, else the reason why it lacks it."""
+        """Return why the model lacks an ability, or None if it has it."""
 
     def edited(self, *edits: str) -> Self:
         """Return the edited model. Raises `InputError` for unsupported edits."""

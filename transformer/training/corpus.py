@@ -10,14 +10,13 @@ from functools import cache
 from pathlib import Path
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.files.atomic import write_atomic
-from transformer.models.one_stack.files import MASK
+from transformer.files.folders import write_atomic
+from transformer.models.one_stack.model import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training import data
 from transformer.training.download import HOMES
 from transformer.training.recipe import DataRecipe, Recipe
-from transformer.trees.symbols import is_symbol, symbols
-from transformer.trees.tree import Tree, TreeError, read_tree, simplified
+from transformer.trees.tree import Tree, TreeError, is_symbol, read_tree, simplified, symbols
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +150,7 @@ def load_held_out(recipe: DataRecipe, folder: Path) -> data.Corpus:
 
 
 def read_corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> data.Corpus:
-    """Read a recipe's corpus, whose name came `turn` times before. Raises `DataError`."""
+    """Read a recipe's corpus, whose name occurred `turn` times before. Raises `DataError`."""
     if name == "reversal":
         return data.reversal()
     if name in MADE:
@@ -227,7 +226,7 @@ def make_tokenizer(recipe: Recipe, corpus: data.Corpus, path: Path) -> Tokenizer
 
 
 def encode_pairs(pairs: Sequence[data.Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
-    """Encode pairs, dropping pairs with an empty or too long side."""
+    """Encode pairs, dropping pairs with an empty or overlong side."""
     sides = (tokenizer.encode_many([pair[side] for pair in pairs]) for side in (0, 1))
     # `</s>` takes one position in the source, and `<s>` one in the target.
     fitting = [p for p in zip(*sides, strict=True) if all(0 < len(x) < max_positions for x in p)]

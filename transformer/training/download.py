@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 
 from tqdm import tqdm
 
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.training.data import MULTI30K_TESTS, DataError, corpus_folder, is_there
 
 log = logging.getLogger(__name__)

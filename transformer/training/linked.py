@@ -1,4 +1,4 @@
-"""Sentences of the training text that know their own word links.
+"""Sentences of the training text with known word links.
 
 `linked_sentences.tsv` has English, German and French of 240 sentences of the phrasebook, written by
 `recipes/tools/linked.py`. `[2 the old dog]` is a slot: its words translate the words of slot 2 in
@@ -22,7 +22,7 @@ _SLOT = re.compile(r"\[(\d) ([^\[\]]*)\]")
 def linked_sentences(src: str, tgt: str) -> list[Linked]:
     """Return the sentences, their translations and links. Raises `DataError` for a language."""
     if not has_languages(src, tgt):
-        raise DataError(f"there are known links of {', '.join(COLUMNS)}, not of {src}-{tgt}")
+        raise DataError(f"links are known for {', '.join(COLUMNS)}, not for {src}-{tgt}")
     titles, *rows = (line.split("\t") for line in read_lines(LINKED_SENTENCES))
     sides = [titles.index(COLUMNS[code]) for code in (src, tgt)]
     return [_linked(*(row[side] for side in sides)) for row in rows]

@@ -27,10 +27,10 @@ from torch import Tensor, nn
 
 from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.config import ConfigError, parse_json
-from transformer.errors import CheckpointError
-from transformer.files.atomic import TEMPORARY, write_atomic
+from transformer.files.folders import TEMPORARY, write_atomic
 from transformer.training.recipe import Recipe
 from transformer.training.watching import read_metrics
+from transformer.types import CheckpointError
 
 log = logging.getLogger(__name__)
 

@@ -16,17 +16,14 @@ from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metr
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.files import npz
-from transformer.files.atomic import write_atomic
-from transformer.files.folders import replaced_folder
+from transformer.files.folders import replaced_folder, write_atomic
 from transformer.model import Transformer
-from transformer.models.one_stack.files import StackCheckpoint, load_stack, stack_layout
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack, stack_layout
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import task_of, text_of, validation_loss
 from transformer.training.run_folder import RunFolder
-from transformer.types import Report, no_report
+from transformer.types import CheckpointError, Report, no_report
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from transformer.checkpoint.snapshots import read_state
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.model import Transformer
-from transformer.models.one_stack.files import stack_layout
-from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack, stack_layout
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.training.corpus import TYPED_SENTENCES, spelled_out
 from transformer.training.data import DataError
 from transformer.translator import Translator

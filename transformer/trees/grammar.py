@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from transformer.trees.symbols import CLOSE, OPEN, TAG
+from transformer.trees.tree import CLOSE, OPEN, TAG
 from transformer.types import Bools
 
 _START = "▁"

@@ -207,7 +207,7 @@ def report(step: int, most: int) -> None:
 
 @contextmanager
 def part(number: int, count: int) -> Iterator[None]:
-    """Within, report the number of a part instead of the job's progress in it."""
+    """Within the block, report a part's number instead of the job's progress in it."""
     job = this_job()
     job.part = number, count
     yield

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own.
+"""Jobs in separate processes.
 
 Python runs one thread at a time, so a server that computes for many visitors has no time left to
 answer them. A process is `python -m transformer.worker.process`. It reads pickled orders from its
@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from transformer.worker.job import EVERY, Job
 
 T = TypeVar("T")

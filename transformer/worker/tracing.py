@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from transformer.errors import CheckpointError
 from transformer.files.safe import fingerprint
 from transformer.models.catalogue import ModelRef, opened
 from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 from transformer.worker.job import UNKNOWN, Job, Scheduler, report
 from transformer.worker.limits import shares
 

@@ -13,7 +13,6 @@ import streamlit as st
 
 from figures.attention import head_table
 from figures.labels import cell_name, plain, signed
-from transformer.errors import InputError
 from transformer.evaluation.alignment import FOLDER, Aligned, Grid, error_grid, letters, read_gold
 from transformer.measures.heads import mutual_information
 from transformer.measures.pharaoh import MOST_CHARACTERS, MOST_PAIRS, Linked, read_linked, written
@@ -23,19 +22,25 @@ from transformer.training.data import reversal
 from transformer.training.linked import linked_sentences
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
-from transformer.types import Floats, Report
+from transformer.types import Floats, InputError, Report
 from ui.alignment import exhibits
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart
 from ui.core.presenter import presenting
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param, one_of
-from ui.core.view import View
-from ui.core.widgets import bound, cell_measure, cells_control, choose_one, layer_and_head, sets
+from ui.core.view import Side, View
+from ui.core.widgets import (
+    Choice,
+    bound,
+    cell_measure,
+    cells_control,
+    choose_one,
+    layer_and_head,
+    sets,
+)
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import draw_steer_form
 from ui.work.desk import MEASURING, computed, drawn, get_tracer, run

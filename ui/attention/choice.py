@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from transformer.attribution.cells import Place
-from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import all_measures, is_built_in, load_measures
 from transformer.study.records import Study
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, InputError
 from ui.attention.maps import (
     DISPLAYS,
     AttentionChoice,
@@ -35,11 +34,10 @@ from ui.components.grid import MOST_AT_ONCE, Cell, Sheet, Tab
 from ui.components.lens import Selection
 from ui.components.lines import Drawing, Pin
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.public import is_public
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import UNITS
+from ui.core.widgets import UNITS, Choice
 from ui.work.desk import computed
 from ui.work.results import Computation
 from ui.work.studies import Opened, study_of

@@ -9,13 +9,12 @@ import numpy as np
 from figures.attention import is_share
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from figures.labels import cell_noun, count
-from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, How, kept_lines
 from transformer.measures.registered import MEASURES, is_built_in
 from transformer.measures.words import WORD_RULE, Units
 from transformer.search.inputs import checked_number
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 from ui.attention.maps import (
     NAMES,
     AttentionChoice,

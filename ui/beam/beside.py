@@ -5,14 +5,14 @@ from functools import partial
 
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from ui.beam.choice import BeamChoice, Slot, choice, chosen, ensure_node, keep, mark, mark_of
 from ui.beam.exhibits import search_tree
 from ui.beam.panels import Search, draw_node, draw_tree, draw_why, search_of
-from ui.core.side import Side
+from ui.core.view import Side
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Changes, Maker
-from ui.frame.decoding import decoded_text
+from ui.frame.steering import decoded_text
 
 #: Node settings by side; the numbers of these nodes are below the trees.
 _NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}

@@ -7,10 +7,9 @@ from transformer.measures.beam import Node, Tree
 from ui.beam.exhibits import LOOKS
 from ui.components.tree import TreeChoice
 from ui.core import url_state
-from ui.core.choice import PlaceChoice
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import UNITS
+from ui.core.widgets import UNITS, PlaceChoice
 
 #: A node in a link: step and rank, 1-based, as in "5.2".
 Mark = tuple[int, int]

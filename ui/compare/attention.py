@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from figures.attention import head_table
-from figures.compare import LETTERS
+from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
 from figures.labels import ARROW, KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
-from transformer.measures.entropy import EVENNESS_RULE, evenness
+from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys, largest_cells
 from ui.attention.choice import (
@@ -42,13 +41,13 @@ from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
-from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.view import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.widgets import UNITS, CellChoice, bound, cells_options, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.frame.cells import about_cells, measured_side
-from ui.head.choice import kind_now, shared_kinds
+from ui.head.views import kind_now, shared_kinds
 from ui.work.desk import computed
 from ui.work.results import once
 

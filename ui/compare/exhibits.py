@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from figures.compare import LETTERS, beside
+from figures.attention import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import KIND_NAMES
-from transformer.errors import InputError
 from transformer.measures.compare import HeadPair, Matching, head_agreements, match, total_log_prob
-from transformer.measures.entropy import EVENNESS_RULE, evenness
-from transformer.measures.heads import How
+from transformer.measures.heads import EVENNESS_RULE, How, evenness
 from transformer.measures.words import WORD_RULE, Units
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
-from transformer.types import AttentionKind, Reals
+from transformer.types import AttentionKind, InputError, Reals
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
 from ui.attention.maps import AttentionChoice, Maps, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet

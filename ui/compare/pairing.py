@@ -7,7 +7,7 @@ differ in a few words, words at the same position are paired too.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from figures.labels import ARROW, code, count, show_token
 from transformer.measures.compare import not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups

@@ -15,10 +15,9 @@ from typing import Any
 
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import KIND_NAMES, count, plain, shorten, signed
-from transformer.errors import InputError
 from transformer.evaluation.records import TESTS, TEXTS, records
 from transformer.measures.compare import (
     SIMILARITY_RULE,
@@ -29,7 +28,7 @@ from transformer.measures.compare import (
     match,
 )
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Reals, Report
+from transformer.types import AttentionKind, InputError, Reals, Report
 from transformer.worker.job import UNKNOWN, part, report
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
@@ -39,13 +38,12 @@ from ui.components.match import head_name
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.side import OTHER_HEAD, OTHER_LAYER
 from ui.core.url_state import HEAD, LAYER
-from ui.core.view import SearchChoice, View
+from ui.core.view import OTHER_HEAD, OTHER_LAYER, SearchChoice, View
 from ui.core.widgets import filled
 from ui.export.download import source_of, trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following
-from ui.head.choice import shared_kinds
+from ui.head.views import shared_kinds
 from ui.work.desk import (
     WORKING,
     Progress,

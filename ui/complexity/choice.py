@@ -13,8 +13,8 @@ from transformer.measures.layer_costs import PathKind
 from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import Param
+from ui.core.widgets import Choice
 
 #: Views of the page, as in the URL, and on screen.
 VIEWS = {"time": "Time and memory", "path": "Path length", "maps": "512 tokens here"}
@@ -54,7 +54,7 @@ class PathChoice(Choice):
 
 
 def ends(n: int) -> tuple[int, int]:
-    """Return the two positions among n, counted from 0, the second behind the first."""
+    """Return the two positions among n, counted from 0, the second after the first."""
     first, second = sorted(min(place, n) for place in url_state.get(PathChoice.between))
     if first == second:
         first, second = (first, second + 1) if second < n else (first - 1, second)
@@ -82,7 +82,7 @@ JOBS: Register[int, Job[Measurement]] = Register(kept=10)
 
 
 def begin_measuring(quick: bool = False) -> Job[Measurement] | None:
-    """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
+    """Start measuring; if `quick`, only small shapes. Returns: None if a measurement is running."""
     # Here, as it imports PyTorch.
     from transformer.evaluation.complexity import QUICK, Plan, measure
 

@@ -221,8 +221,8 @@ def draw_measuring() -> None:
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
-        help="Two minutes or so on one core, at most 1 GiB of memory. Kept only if the machine "
-        "does little else meanwhile." if why is None else f"{why} The command does the same.",
+        help="About two minutes on one core, at most 1 GiB of memory. Kept only if the machine "
+        "is otherwise mostly idle." if why is None else f"{why} The command does the same.",
     )  # fmt: skip
 
 
@@ -309,10 +309,10 @@ def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps:
 _RULES: dict[PathKind, str] = {
     "recurrent": "A state is computed from the one before it, so a signal passes through every "
     "position between the two, in a layer that reads from left to right.",
-    "convolution": "A layer reads its k nearest positions, so a signal moves (k-1)/2 positions a "
-    "layer at most; the paper's n/k leaves out the factor 2.",
-    "dilated": "Layer by layer the positions read lie 1, k, k² apart, here to the left only. Each "
-    "layer carries one digit of the distance, written to the base k.",
+    "convolution": "A layer reads its k nearest positions, so a signal moves at most (k-1)/2 "
+    "positions per layer; the paper's n/k leaves out the factor 2.",
+    "dilated": "Layer by layer, the positions read are 1, k, k² apart, here to the left only. Each "
+    "layer carries one digit of the distance, written in base k.",
     "restricted": "A layer reads r neighbours, half of them on each side; the paper's n/r leaves "
     "out the factor 2.",
     "attention": "A layer reads every position, so one is enough, however far apart the two are.",

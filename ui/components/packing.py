@@ -145,7 +145,7 @@ def index_pairs(value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ..
 
 
 def fits(value: Any, allowed: Any) -> bool:
-    """Return True for a value of an allowed type and size; bool is no integer.
+    """Return True for a value of an allowed type and size; bool is not an integer.
 
     Args: allowed: a range of integers, a value, or a tuple of such alternatives.
     """

@@ -20,7 +20,7 @@ from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
 
-#: Sentence, wrong words and what would be right, by model.
+#: Sentence, wrong words and their correction, by model.
 _MISTAKES: dict[str, list[list[str]]] = tomllib.loads(
     Path(__file__).with_name("mistakes.toml").read_text("utf-8")
 )
@@ -66,7 +66,7 @@ def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
 
 #: Mean probability of the model's own tokens below which a translation is doubtful. On Tatoeba's
 #: held-out sentences, three everyday models are wrong about 4 times as often below it as above it
-#: (`benchmarks/certainty.py`); rare words, copies and the beam's disagreement tell much less.
+#: (`benchmarks/certainty.py`); rare words, copies and the beam's disagreement reveal much less.
 DOUBTED = 0.6
 
 

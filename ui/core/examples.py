@@ -83,7 +83,7 @@ class Examples:
     def like(self, sentence: str) -> Example | None:
         """Return the example with this sentence, or one with its first word to watch, or None.
 
-        A sentence of a riddle stands beside the one with the other noun.
+        A riddle's sentence is compared with the one with the other noun.
         """
         words = re.findall(r"\w+", sentence.lower())
         watch = next((item.watch for item in self.items if item.watch in words), "")

@@ -24,7 +24,7 @@ T = TypeVar("T")
 def section(title: str, text: str) -> DeltaGenerator:
     """Yield to other runs, then draw heading and text and return the picture's container.
 
-    A phone has the text below the picture, and so has a class, whose pictures are wide.
+    A phone has the text below the picture, and so does a class, whose pictures are wide.
     """
     offer_turn()
     st.markdown(f"#### {title}")
@@ -37,8 +37,8 @@ def section(title: str, text: str) -> DeltaGenerator:
 def sized(chart: T) -> T:
     """Return a chart or figure to be sent; Plotly's text is scaled to the page.
 
-    The browser enlarges other charts, see presenting.css. Under its zoom Plotly would take the
-    pointer for elsewhere.
+    The browser enlarges other charts, see presenting.css. Under its zoom Plotly would misplace
+    the pointer.
     """
     if isinstance(chart, ReadyChart | ReadyFigure):
         return chart

@@ -42,7 +42,7 @@ def whole_number(variable: str, default: int, public_default: int) -> int:
 
 
 def job_refusal(what: str) -> str | None:
-    """Return the reason why visitors may not start long jobs, or None.
+    """Return why visitors may not start long jobs, or None.
 
     Args: what: subject of the sentence, the job.
     """

@@ -59,7 +59,7 @@ _OWNED: dict[str, set[str]] = {}
 
 @dataclass(frozen=True)
 class Param(Generic[T]):
-    """A setting in the URL, alone or as a field of a `ui.core.choice.Choice`."""
+    """A setting in the URL, alone or as a field of a `ui.core.widgets.Choice`."""
 
     name: str  # in the URL
     parse: Callable[[str], T]  # raises `ValueError` for an invalid string

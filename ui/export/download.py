@@ -15,10 +15,9 @@ from typing import Any, Self, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.exhibit import Exhibit
+from figures.exhibit import MOST_ROWS, Exhibit, to_csv, to_npz
 from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
-from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN, StoppedError, report
 from ui.core.view import View
@@ -26,8 +25,7 @@ from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.platform.session import Session, current_session
-from ui.work.models import REFUSALS, load
-from ui.work.results import LONG, Computation, result_of, trace
+from ui.work.results import LONG, REFUSALS, Computation, load, result_of, trace
 from ui.work.roots import without_root
 from ui.work.visit import Budget, budget_of_visit
 
@@ -68,7 +66,7 @@ FORMATS: tuple[Format, ...] = (
            ":material/image:", to_png, sized=True),
     Format("SVG drawing", "A drawing for papers and slides; its text stays text.", "svg",
            "image/svg+xml", ":material/draw:", to_svg, sized=True),
-    Format("PDF", "For LaTeX: one page, as large as the figure.", "pdf", "application/pdf",
+    Format("PDF", "For LaTeX: one page, the size of the figure.", "pdf", "application/pdf",
            ":material/picture_as_pdf:", to_pdf, sized=True),
     Format("CSV table", "The numbers for a spreadsheet, one per line.", "csv", "text/csv",
            ":material/table:", to_csv),
@@ -94,7 +92,7 @@ def download_button(
         key: unique on the page.
         name: stem of the file names, equal to the exhibit's name (see `file_stem`).
         n_numbers: how many numbers the figure shows, if known. With too many, the CSV is disabled.
-        label: what to press.
+        label: on the button.
     """
     with st.popover(label, type="tertiary", icon=":material/download:", key=f"{key}_popover"):
         _offer(make, key, name, n_numbers)

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from figures import paper
-from figures.exhibit import Exhibit, Offline, Panel, Series
+from figures.exhibit import Exhibit, Offline, Panel, Series, decimals, n_numbers, table
 from figures.labels import show_token
 from figures.palette import CHROME, Theme
-from figures.tables import decimals, n_numbers, table
 from ui.components.packing import COMPONENTS, attention_look, script, style
 from ui.platform.assets import font_file
 

@@ -1,7 +1,7 @@
 """A translator as a script: weights, vocabulary and settings for the model in the browser.
 
 The scripts in `live/` compute the paper's model for what the shipped translators use. A page that
-was opened from a file may not fetch, so the data are a text in a script that the page loads; they
+was opened from a file may not fetch, so the data are a string in a script that the page loads; they
 are deflated, 16-bit floats in two planes, since their high bytes repeat and their low bytes do not.
 """
 
@@ -89,7 +89,7 @@ def _numbers(config: ModelConfig) -> dict[str, float]:
 def _characters() -> dict[str, list[list[int]]]:
     """Return the ranges of code points that `clean` turns into spaces, and that it removes.
 
-    Python's table of characters counts: a browser's may be older or newer.
+    Python's table of characters decides: a browser's may be older or newer.
     """
 
     def ranges(of: Callable[[str], bool]) -> list[list[int]]:

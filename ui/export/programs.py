@@ -149,7 +149,7 @@ def start_of(traced: tuple[Source, ...], *imports: str) -> str:
     """Return a program's imports, and `path_of`, which finds a checkpoint by name."""
     lines = {"from transformer.models.catalogue import ModelRef, open_tracer", *imports}
     if any(name == "sampling" for source in traced for name, _ in source.arguments):
-        lines.add("from transformer.search.sampling import Sampling")
+        lines.add("from transformer.search.rules import Sampling")
     if any(source.cells for source in traced):
         lines.add("from transformer.attribution.cells import measured")
     return _START.format(imports="\n".join(sorted(lines)))

@@ -12,7 +12,7 @@ from transformer.measures.heads import Head
 from transformer.measures.words import source_block
 from transformer.models.one_stack.tracer import Guesses, StackModel
 from transformer.search.inputs import checked_whole
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.export.programs import Source, call, facts_of, of_two
@@ -26,7 +26,7 @@ def opened(sentence: str) -> str:
     return sentence.rstrip(" .!?…") or sentence
 
 
-#: In place of the token after a text, which nobody wrote.
+#: Placeholder for the token after a text, which is not there.
 NEXT = "…"
 
 

@@ -1,7 +1,8 @@
-"""The Family page's views: predictions, one-stack beside two-stack models, changes since 2017."""
+"""The Family page: its choices, predictions, one-stack beside two-stack models, and changes."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -9,32 +10,91 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
+from transformer.evaluation.alignment import ALIGNMENT, best_aligner
 from transformer.measures.words import source_block
 from transformer.models.catalogue import Entry
-from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.model import MASK
 from transformer.models.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.components.lens import Map
 from ui.core import url_state
-from ui.core.examples import title_of
+from ui.core.examples import data_of_training, title_of
 from ui.core.layout import current_theme, draw_chart, draw_map
+from ui.core.url_state import Param
 from ui.core.view import View, ask_for
-from ui.core.widgets import choose_one, draw_text, numbered, sets
+from ui.core.widgets import Choice, choose_one, draw_text, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
 from ui.family import exhibits
-from ui.family.choice import (
-    LENGTHS,
-    ExpectsChoice,
-    StacksChoice,
-    aligner_of,
-    members,
-    pair_of,
-    view_of,
-)
 from ui.family.exhibits import TOP
 from ui.frame.steering import use_checkpoint
 from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
+
+#: The page's views, which the menu lists.
+PART: Param[str] = Param("part", url_state.one_of(("expects", "stacks", "changes")), "expects")
+#: Numbers of tokens by which a text can be continued.
+LENGTHS = (0, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class ExpectsChoice(Choice):
+    """The URL parameters of GPT and BERT."""
+
+    member: Param[str] = Param("member", url_state.text(100), "")  # the model; "" for the default
+    place: Param[int | None] = url_state.position("place", of="member checkpoint")  # in the text
+    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 10)  # tokens to add
+    seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)  # 0 for the likeliest tokens
+
+
+@dataclass(frozen=True)
+class StacksChoice(Choice):
+    """The URL parameters of "One stack or two"; heads default to each model's best aligner."""
+
+    layer_two: Param[int | None] = url_state.position("layer_two")
+    layer_one: Param[int | None] = url_state.position("layer_one")
+    head_two: Param[int | None] = url_state.position("head_two")
+    head_one: Param[int | None] = url_state.position("head_one")
+
+
+def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:
+    """Return the usable single-stack models for these tasks, in the tasks' order."""
+    return [
+        entry for task in tasks for entry in entries
+        if entry.ok and entry.stack and entry.stack.task == task
+    ]  # fmt: skip
+
+
+def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
+    """Return a two-stack and a single-stack translator trained on the same text."""
+    for one in members(entries, "translate"):
+        data = _data(one.metrics)
+        for two in entries:
+            if two.ok and two.kind == "checkpoint" and data and _data(two.metrics) == data:
+                return two, one
+    return None
+
+
+def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
+    data = data_of_training(metrics)
+    return tuple(str(data.get(name)) for name in ("corpora", "src", "tgt")) if data else ()
+
+
+def view_of(view: View, entry: Entry) -> View:
+    """Return a view of the same sentence through another model with its default decoding.
+
+    The view's own model keeps the chosen moment of its training.
+    """
+    now = view.entry if view.entry.whole == entry.name else entry
+    return replace(view, entry=now, prefix=(), target=None, sampling=None)
+
+
+def aligner_of(metrics: Mapping[str, Any]) -> tuple[int, int, str] | None:
+    """Return a model's `best_aligner`, or None if its metrics do not hold the measurements."""
+    try:
+        return best_aligner(metrics[ALIGNMENT])
+    except (TypeError, KeyError, ValueError, IndexError):
+        return None
+
 
 #: A fill-in model's guesses at each place.
 GUESSES: Computation[tuple[Guesses, ...]] = Computation(
@@ -105,7 +165,7 @@ def _draw_continued(view: View) -> None:
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "**What comes next?** This model has read your text and rates every token. It "
-        "writes one, reads it too, and so continues, in bold."
+        "writes a token, reads it too, and goes on, in bold."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
@@ -131,7 +191,7 @@ def _draw_continued(view: View) -> None:
         st.button(
             "Most probable", icon=":material/first_page:",
             **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
-            help="Takes the most probable token each time, without chance.",
+            help="Takes the most probable token each time, without randomness.",
         )  # fmt: skip
     if n and trace.complete:
         st.caption("The model ended the sentence.")
@@ -251,13 +311,6 @@ def changes(entry: Entry) -> list[tuple[str, str, str]]:
     ]
 
 
-#: Layer and head of each translator.
-_PARAMS = {
-    "two": (StacksChoice.layer_two, StacksChoice.head_two),
-    "one": (StacksChoice.layer_one, StacksChoice.head_one),
-}
-
-
 def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     """Draw a sentence through a two-stack and a single-stack translator."""
     pair = pair_of(entries)
@@ -280,9 +333,9 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     traces = get_trace(two), get_trace(one)
     left, right = st.columns(2, gap="large")
     with left:
-        two_at = _draw_side("two", two, traces[0])
+        two_at = _draw_side(two, traces[0], StacksChoice.layer_two, StacksChoice.head_two)
     with right:
-        one_at = _draw_side("one", one, traces[1])
+        one_at = _draw_side(one, traces[1], StacksChoice.layer_one, StacksChoice.head_one)
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: exhibits.looks_exhibit(
@@ -307,7 +360,9 @@ def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
     return two, one
 
 
-def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
+def _draw_side(
+    view: View, trace: Trace, layer_param: Param[int | None], head_param: Param[int | None]
+) -> tuple[int, int]:
     """Draw one translator; return its layer and head, from 0."""
     entry = view.entry
     maps = trace.cross if trace.cross.size else source_block(trace).weights
@@ -320,7 +375,6 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     if layer >= n_layers or head >= n_heads:
         layer, head, note = 0, 0, ""
     notes = [note] if note and entry.updates is None else []  # measured on the finished model
-    layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
     head = url_state.index(head_param, n_heads, head)
     with st.container(horizontal=True):
@@ -335,7 +389,7 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
         notes.append(f"This head puts {share:.0%} of its weight on the source")
     where = f"{kind}: layer {layer + 1}, head {head + 1}"
     picture = Map(weights, rows, columns, where, "translation", "source")
-    draw_map(picture, f"family_{name}", max_height=370, height=370)
+    draw_map(picture, f"family_map_{layer_param.name}", max_height=370, height=370)
     draw_text(f"“{trace.text}”", view.spoken[1])
     st.caption("".join(f"{note}. " for note in notes))
     return layer, head

@@ -22,13 +22,13 @@ from ui.components.plan import (
     plan_component,
 )
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import STEP, Param
 from ui.core.view import View
+from ui.core.widgets import Choice
 from ui.frame import editing
 from ui.frame.page import page_at, streamlit_page
 from ui.frame.steering import begin_with
-from ui.head.choice import HeadSettings, default_query
+from ui.head.views import HeadSettings, default_query
 from ui.work.results import Computation
 
 

@@ -7,13 +7,12 @@ from typing import Any, Self
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.compare import beside
+from figures.attention import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import one_stop, plain
 from ui.core.glossary import term
-from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import raw_box
 
 PAIRINGS = ("models", "sentences", "edits")
@@ -34,7 +33,7 @@ class Setup:
     left: View
     right: View
     others: tuple[str, ...] = ()  # names of the checkpoints on offer for B
-    refused: str = ""  # reason why B is not the requested checkpoint, or ""
+    refused: str = ""  # why B is not the requested checkpoint, or ""
     follow: bool = False  # B follows A's translation (teacher forcing)
 
     @property

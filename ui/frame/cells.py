@@ -1,4 +1,4 @@
-"""The measure that every map on screen holds, as `ui.core.widgets.cells_control` chooses it."""
+"""The measure that every map on screen shows, as chosen in `ui.core.widgets.cells_control`."""
 
 import json
 import math
@@ -21,8 +21,7 @@ from transformer.measures.heads import combine, rank_correlation
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Trace
 from ui.core import url_state
 from ui.core.glossary import CELL_TEXTS, linked
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import CellChoice, cell_measure, weights_alone
 from ui.work.desk import computed, get_trace, get_tracer
 from ui.work.results import Computation

@@ -1,4 +1,4 @@
-"""Edits of the model: a bar above every page, and the box for typing edits.
+"""Edits of the model: a bar above every page, the box for typing edits, and what they change.
 
 The view's model is the edited one, so that every page shows it (see `transformer.edits`). Links
 list edits in order, with commas within a step and semicolons between steps. Edits survive changes
@@ -6,15 +6,16 @@ of page, sentence and model. A model that cannot take an edit is shown without i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from figures.labels import count, plain, plain_token
-from transformer.checkpoint.means import read_means
+from figures.labels import count, plain, plain_token, shorten
+from transformer.checkpoint.folder import read_means
 from transformer.edits.language import (
     MAX_EDITS,
     MAX_LENGTH,
@@ -26,18 +27,121 @@ from transformer.edits.language import (
     parse_edits,
     text_of,
 )
-from transformer.errors import InputError
+from transformer.measures.compare import SideBySide, Word, side_by_side
 from transformer.models.catalogue import Entry
+from transformer.search.request import excluded
 from transformer.trace.records import Trace
-from transformer.trace.removals import Head
+from transformer.trace.removals import Head, log_probs
 from transformer.trace.tracer import NO_EDITS
-from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, InputError
+from ui.components.mount import show
+from ui.components.strip import Column, beside_component
 from ui.core import url_state
+from ui.core.doubts import first_words
+from ui.core.glossary import linked
 from ui.core.url_state import LAYER, Param
-from ui.core.view import View
+from ui.core.view import Request, View
 from ui.frame.page import link_to
 from ui.frame.steering import drop_ids
-from ui.work.desk import get_trace
+from ui.work.desk import computed, get_trace
+from ui.work.results import Computation
+from ui.work.results import trace as trace_of
+
+#: Changes of a whole translation below this, in nats, count as none.
+_NONE = 0.005
+
+
+def changes_of(view: View) -> Computation[Floats]:
+    """Return the computation of the tokens' log-probability changes, [T] in nats.
+
+    The edited model reads the original's translation in one pass (teacher forcing).
+    """
+    request = view.original.request
+
+    def make(translator: Translator, _: Trace) -> Floats:
+        whole = trace_of(request)
+        return (
+            log_probs(translator.model, whole, excluded=excluded(translator.config))
+            - whole.log_probs
+        )
+
+    return Computation("changes", request, make)
+
+
+def first_of_changes(view: View) -> list[Computation[Any] | Request]:
+    """Return the computations for `draw_changes`, empty without edits."""
+    return [view.original.request, changes_of(view)] if view.entry.ref.edits else []
+
+
+def draw_changes(view: View, trace: Trace, whole: Trace) -> None:
+    """Draw the original translation with each token's change, and the edited translation."""
+    pair, changes = side_by_side(whole, trace), computed(view, changes_of(view))
+    words = [*_without_loops(pair, trace, whole)]
+    columns = [
+        Column(
+            [whole.predicted_tokens[at] for at in old.tokens],
+            [float(whole.log_probs[at]) for at in old.tokens],
+            [float(changes[at]) for at in old.tokens],
+            new.text,
+            old.text != new.text,
+        )
+        for old, new in words
+    ]
+    total = float(changes.sum(dtype=np.float64))
+    show(beside_component(columns, total), key="changes")
+
+
+def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:
+    """Yield pairs of words, without the repetitions of a final loop."""
+    left = [
+        first_words(each, [words[side].text for words in pair.pairs if words[side].tokens])
+        for side, each in enumerate((whole, trace))
+    ]
+    for words in pair.pairs:
+        here = [bool(word.tokens) for word in words]
+        if any(each and n > 0 for each, n in zip(here, left, strict=True)):
+            yield words
+        left = [n - each for each, n in zip(here, left, strict=True)]
+    if min(left) < 0:
+        yield Word(), Word("…")
+
+
+def said_of_changes(view: View, trace: Trace, whole: Trace) -> str:
+    """Describe the effect of the edits in Markdown."""
+    total = float(computed(view, changes_of(view)).sum(dtype=np.float64))
+    return linked(divergence(side_by_side(whole, trace), total), "nats")
+
+
+def divergence(pair: SideBySide, total: float) -> str:
+    """Describe where two translations diverge and how likely the original's words are now."""
+    size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
+    change = f"{size} {'less' if total < 0 else 'more'} likely"
+    if abs(total) < _NONE:
+        change = "just as likely"
+    at = pair.parts_at
+    if at is None:
+        return f"Nothing changed: the same words, {change}."
+    # A comma that moved to the word before says less than the word that is gone.
+    said = [{"".join(filter(str.isalnum, word.text)) for word in words} for words in pair.pairs]
+    at = next((n for n in range(at, len(said)) if len(said[n]) > 1), at)
+    old, new = pair.pairs[at]
+    return (
+        f"The translations diverge at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "
+        f"words are {change}."
+    )
+
+
+def _becomes(old: Word, new: Word) -> str:
+    def emphasised(word: Word) -> str:
+        return f"*{plain(shorten(word.text, 24))}*"
+
+    if not old.text:
+        return f"{emphasised(new)} is added"
+    return (
+        f"{emphasised(old)} becomes {emphasised(new)}" if new.text else f"{emphasised(old)} is gone"
+    )
+
 
 EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
 
@@ -50,10 +154,10 @@ _JOINED = "headlight_edits_joined"
 
 #: Examples below the box, with descriptions.
 EXAMPLES = {
-    "off cross.3.5": "take head 5 of layer 3 out of cross-attention",
-    "uniform cross": "let cross-attention look at every word alike",
+    "off cross.3.5": "remove head 5 of layer 3 from cross-attention",
+    "uniform cross": "let cross-attention look at all words equally",
     "cut cross k2": "hide the second source token from the decoder",
-    "ffn off decoder.2": "take a feed-forward network out",
+    "ffn off decoder.2": "remove a feed-forward network",
     "skip decoder.2": "skip a layer: it passes its input on unchanged",
     "no positions": "hide the order of the words (no positions)",
 }
@@ -112,7 +216,7 @@ def draw_bar(view: View) -> None:
 
 
 def draw_box(entry: Entry) -> None:
-    """Draw the popover for typing edits, or the reason why the model takes none."""
+    """Draw the popover for typing edits, or say why the model takes none."""
     if entry.kind != "checkpoint":
         if reason := NO_EDITS.get(entry.kind):
             st.caption(f":material/content_cut: Parts of this model cannot be taken out. {reason}")
@@ -145,7 +249,7 @@ def add(text: str) -> None:
 
 
 def toggle(*edits: Edit) -> None:
-    """Make edits in one step, or take them back if all are in effect."""
+    """Make edits in one step, or undo them if all are in effect."""
     chosen = _chosen()
     if set(edits) <= set(chosen):
         _put([[edit for edit in step if edit not in edits] for step in _steps()])
@@ -166,12 +270,12 @@ def head_of(trace: Trace, kind: AttentionKind, layer: int, head: int) -> Bools:
 
 
 def off_now(kind: AttentionKind, heads: Bools) -> bool:
-    """Return True if all heads in a mask [L, H] are out."""
+    """Return True if all heads in a mask [L, H] are removed."""
     return not (heads & ~heads_off(_chosen(), kind, heads.shape)).any()
 
 
 def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
-    """Take the heads in a mask [L, H] out in one step, or bring them back if all are out.
+    """Remove the heads in a mask [L, H] in one step, or restore them if all are removed.
 
     Args: join: adds them to the step of the last call with `join`.
     """
@@ -208,7 +312,7 @@ def named(words: str, trace: Trace) -> str:
 
 
 def heads_taken(view: View, trace: Trace) -> list[Head]:
-    """Return the heads that the view's edits take out."""
+    """Return the heads that the view's edits remove."""
     edits = parse_edits(view.entry.ref.edits)
     return [
         Head(kind, int(layer), int(head))
@@ -218,21 +322,21 @@ def heads_taken(view: View, trace: Trace) -> list[Head]:
 
 
 def restore_heads() -> None:
-    """Bring all heads back and keep other edits. A callback."""
+    """Restore all heads and keep other edits. A callback."""
     _put([[edit for edit in step if not edit.silences] for step in _steps()])
 
 
 def offer(
     label: str, back: str, edits: Sequence[Edit], *, key: str, help: str | None = None
 ) -> None:
-    """Draw a button that makes edits in one step, or takes them back."""
+    """Draw a button that makes edits in one step, or undoes them."""
     if _button(label, back, key, help, out=set(edits) <= set(_chosen())):
         toggle(*edits)
         st.rerun()
 
 
 def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
-    """Draw a button that takes a head out, or brings it back."""
+    """Draw a button that removes a head, or restores it."""
     if view.kind != "checkpoint":
         return
     heads = head_of(trace, kind, layer, head)

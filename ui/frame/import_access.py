@@ -1,6 +1,6 @@
 """Rights to write checkpoints and studies: this machine's browser, and visitors with the token.
 
-`HEADLIGHT_IMPORT=on` lets every visitor import; `off` and `HEADLIGHT_PUBLIC=1` let nobody.
+`HEADLIGHT_IMPORT=on` lets every visitor import; `off` and `HEADLIGHT_PUBLIC=1` allow nobody.
 Otherwise a browser on this machine may, and the server prints a link with a token for others when
 it starts; a session that opens the link, or types the token on the Models page, may import until it
 ends. An address alone is not trusted: a proxy on this machine gives its own to all visitors.
@@ -65,7 +65,7 @@ def admit(guess: str) -> bool:
 
 
 def refusal(act: str = "import") -> str | None:
-    """Return the reason why this session may not import (or another `act`), or None."""
+    """Return why this session may not import (or another `act`), or None."""
     setting = _setting()
     if setting in public.ON:
         return None
@@ -82,7 +82,7 @@ def refusal(act: str = "import") -> str | None:
 
 
 def wants_token() -> bool:
-    """Return True if only the token is missing to import."""
+    """Return True if only the token is missing for an import."""
     return not _setting() and refusal() is not None
 
 

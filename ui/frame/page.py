@@ -14,11 +14,10 @@ from figures.exhibit import Exhibit, file_stem
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.glossary import Explanation
-from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import Request, View, current_view
+from ui.core.view import Request, Side, View, current_view
+from ui.core.widgets import Choice
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
 from ui.platform.session import StreamlitPage

@@ -38,7 +38,7 @@ _BEFORE_TOY = "headlight_before_toy"
 
 
 def why_not(view: View, page: Page) -> str | None:
-    """Return the reason why a page cannot show the view's model, or None.
+    """Return why a page cannot show the view's model, or None.
 
     Ends the run with a message if the model cannot be loaded, see `ui.work.desk.get_tracer`.
     """
@@ -106,7 +106,7 @@ def place_of(on: Page) -> tuple[str, str, Entry | None]:
 
 
 def view_beside(on: Page, by: int) -> tuple[str, Mapping[str, str]]:
-    """Return address and settings of the view that is `by` places on, in the order of the menu."""
+    """Return the address and settings of the view `by` places further on in the menu."""
     views = [(page, entry) for page in all_pages() for entry in page.entries or (None,)]
     page, entry = views[(views.index((on, place_of(on)[2])) + by) % len(views)]
     return page.path, entry.settings if entry else {}

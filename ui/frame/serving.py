@@ -53,8 +53,8 @@ def _warm_up() -> None:
 
 def _load_first_model() -> None:
     from transformer.device import available_devices
-    from transformer.errors import CheckpointError
-    from ui.work.models import entries, load, resolve
+    from transformer.types import CheckpointError
+    from ui.work.results import entries, load, resolve
 
     entry, _ = resolve("", entries())
     if entry is None:

@@ -18,7 +18,7 @@ from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.models.catalogue import Entry, ModelRef
-from transformer.search.decoding import Decoding, default_decoding
+from transformer.search.request import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
@@ -39,13 +39,12 @@ from ui.core.view import (
 )
 from ui.core.widgets import bound, draw_text, fill
 from ui.frame import steering
-from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
+from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of, recorded_sentence, writes
-from ui.work.models import entries, resolve
-from ui.work.results import once
+from ui.work.results import entries, once, resolve
 
 #: Maximum parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000

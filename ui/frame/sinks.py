@@ -18,12 +18,12 @@ from ui.work.results import Computation
 
 #: A value counts as short up to this share of the words' mean length.
 _SHORT = 0.75
-#: Least share of a map's weight that is asked about.
+#: Smallest share of a map's weight that is explained.
 MUCH = 0.15
 
 
 class Sinks(NamedTuple):
-    """Shares of one map by class of key, and the key outside of words with most weight."""
+    """Shares of one map by class of key, and the key outside words with the most weight."""
 
     masses: dict[str, dict[KeyClass, float]]  # by measure: "weight", and "norm" if it is known
     key: int  # meaningless without such a key

@@ -19,8 +19,7 @@ from ui.core import url_state
 from ui.core.examples import examples_for, languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
-from ui.core.side import Side
-from ui.core.view import CHECKPOINT, View, is_blank
+from ui.core.view import CHECKPOINT, Side, View, is_blank
 from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results
@@ -29,7 +28,7 @@ from ui.work.desk import get_trace
 #: Seconds per snapshot while playing.
 PACE = 1.4
 
-#: Least cosine of related weights; that of independent weights is below 0.01.
+#: Smallest cosine of related weights; that of independent weights is below 0.01.
 RELATED = 0.1
 
 _PLAYING = "headlight_playing_time"
@@ -157,7 +156,7 @@ def finished_in_words(entry: Entry) -> str:
 def finished(side: Side) -> Side | None:
     """Return the finished model's side in training time, otherwise None.
 
-    What nobody has chosen is chosen for it, and stays as the training plays.
+    Default choices are made for it, and stay as the training plays.
     """
     alone = side.view.entry.updates is not None and not side.letter
     return _finished(side) if alone else None

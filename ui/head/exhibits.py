@@ -17,7 +17,7 @@ from figures.labels import (
     signed,
     texts_of,
 )
-from transformer.attribution.reasons import Reasons, Trial, reasons, trials
+from transformer.attribution.cells import Reasons, Trial, reasons, trials
 from transformer.search.inputs import checked_number
 from transformer.trace.inspection import inspect_head
 from transformer.trace.parts import Part
@@ -124,7 +124,7 @@ def inside_head(
     )  # fmt: skip
 
 
-#: Parts that the matrix shows on either side, lines of the list, and parts taken out.
+#: Parts that the matrix shows on either side, lines of the list, and parts removed.
 SHOWN, LISTED, TRIED = 9, 5, 3
 
 
@@ -136,7 +136,7 @@ class Why(NamedTuple):
 
 
 def why_of(model: Translator, trace: Trace, place: HeadChoice, key: int) -> Why:
-    """Split a score and take its largest parts out."""
+    """Split a score and remove its largest parts."""
     split = reasons(model.model, trace, **vars(place), key=key)
     return Why(split, trials(model.model, trace, split, TRIED))
 
@@ -187,7 +187,7 @@ class Names:
         return names.get(part.name) or f"what {self.place(part)} wrote"
 
     def clause(self, part: Part, side: str) -> str:
-        """Return what a part tells of the query or the key."""
+        """Return what a part says about the query or the key."""
         if part.name == "embedding":
             return f"the {side}'s token is {code(plain_token(self.token(side)))}"
         if part.name == "position":

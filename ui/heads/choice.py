@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer.study.examples import OFS, Term
 from transformer.study.records import Role
-from transformer.study.where import OFS, Term
 from transformer.trace.removals import Head
 from ui.core import url_state
-from ui.core.choice import PlaceChoice
 from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.widgets import PlaceChoice
 from ui.work.studies import STUDY, Opened
 
 #: Maximum number of a visitor's own sentences, and the name of their study.

@@ -14,16 +14,14 @@ from figures.labels import code, count, percent, plain, query_labels, reads, sho
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
-from transformer.errors import InputError
 from transformer.study.corpus import Sentence
-from transformer.study.examples import Example, examples
+from transformer.study.examples import Example, Look, Of, examples
 from transformer.study.records import Finding, Role, Study
 from transformer.study.roles import MIN_PAIRS, words_of
 from transformer.study.statistics import agreement
-from transformer.study.where import Look, Of
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
@@ -34,8 +32,7 @@ from ui.frame.page import open_page
 from ui.heads.choice import MEASURES, OWN, HeadsChoice, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.desk import drawn
-from ui.work.models import load
-from ui.work.results import LONG
+from ui.work.results import LONG, load
 from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
 
 #: Maximum number of looks and of other roles listed for a head, and of words quoted around a pair.

@@ -45,9 +45,9 @@ def state() -> dict[str, Any]:
     loaded = waiting = 0
     why = "" if libraries.is_set() else "libraries are being loaded"
     if not why:
-        from ui.work import models, results
+        from ui.work import results
 
-        loaded, waiting = len(models.MODELS), results.waiting()
+        loaded, waiting = len(results.MODELS), results.waiting()
         why = missing[0] if missing and is_public() else ""
     return {
         "ready": not why, "why": why, "models": loaded, "waiting": waiting,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from transformer.files.leftovers import RUNS, clear_away, remove_stages
+from transformer.files.folders import RUNS, clear_away, remove_stages
 from transformer.worker.limits import processors, shares
 from ui.core import public
 from ui.core.public import quota

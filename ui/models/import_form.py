@@ -5,12 +5,12 @@ from collections.abc import Callable
 import streamlit as st
 
 from figures.labels import code, in_bytes, plain
-from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
 from transformer.models.catalogue import Entry
-from transformer.models.importers.kind import format_of
 from transformer.models.importers.registry import FORMATS, Format
 from transformer.models.importers.torch_content import explanation, hint
+from transformer.models.kinds import format_of
+from transformer.types import CheckpointError
 from transformer.worker.limits import free_memory
 from ui.core import url_state
 from ui.core.public import is_public
@@ -44,7 +44,7 @@ def bring(entry: Entry) -> None:
 
 
 def draw_import(use: Callable[[str], None]) -> None:
-    """Draw the form, this session's import, or the reason why imports are not available."""
+    """Draw the form, this session's import, or say why imports are not available."""
     take_token()
     job: Import | None = st.session_state.get(_JOB)
     if (why := refusal() or import_plan.cannot_write()) is not None:

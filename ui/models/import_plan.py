@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Literal
 
 from figures.labels import in_bytes
-from transformer.errors import CheckpointError
+from transformer.files.folders import STAGE, own_prefix, remove_stages
 from transformer.files.hub import MAX_BYTES, HubModel, fetch
-from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.files.unread import unread
 from transformer.models.importers.registry import FORMATS, Format, put_in_place
+from transformer.types import CheckpointError
 from transformer.worker.job import Job, Register, Scheduler, StoppedError
 from transformer.worker.limits import free_memory
 from transformer.worker.process import LostError, Process
@@ -121,7 +121,7 @@ def _is_taken(name: str) -> bool:
 def adding(name: str) -> Iterator[Path]:
     """Yield a folder; at the end of the block, `name` in it becomes a checkpoint.
 
-    Raises: `CheckpointError` if the name has been taken meanwhile; `OSError`.
+    Raises: `CheckpointError` if the name has since been taken; `OSError`.
     """
     root = checkpoints_root()
     root.mkdir(parents=True, exist_ok=True)

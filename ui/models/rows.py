@@ -10,11 +10,11 @@ import streamlit as st
 
 from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.evaluation.card import meanings
 from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, mapping, records
 from transformer.files.safe import read_small
 from transformer.models.catalogue import Entry
+from transformer.types import CheckpointError
 from ui.core import url_state
 from ui.core.examples import by_title, examples_for, group_of, purpose_of
 from ui.core.glossary import linked

@@ -1,4 +1,4 @@
-"""The Parsing page: its choices and its tree, and what stands in their place without a parser."""
+"""The Parsing page: its choices and its tree, and what replaces them without a parser."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,17 +8,16 @@ import streamlit as st
 from figures.labels import code, plain
 from transformer.measures.parse import Reading, read_parse
 from transformer.models.catalogue import Entry
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.trace.records import Trace
 from transformer.training.corpus import TREE
 from transformer.trees.tree import split_words
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.choice import PlaceChoice
 from ui.core.examples import data_of_training, title_of
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import layer_and_head, stores
+from ui.core.widgets import PlaceChoice, layer_and_head, stores
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
 from ui.parsing.exhibits import GLOSSES, drawing, parse
@@ -38,9 +37,9 @@ def writes_trees(entry: Entry) -> bool:
 
 
 def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
-    """Return the view of the same sentence through the first parser, as it parses by default.
+    """Return the view of the same sentence through the first parser, with its default decoding.
 
-    None where there is no parser, or the view's model reads another language than parsers do.
+    None where there is no parser, or the view's model reads a language that parsers do not.
     """
     if data_of_training(view.entry.metrics).get("src") not in (None, "en"):
         return None

@@ -32,7 +32,7 @@ def reports(key: str) -> bool:
 
 
 def drop_unknown_widgets(most: int) -> None:
-    """Drop widgets of no page, which Streamlit keeps until a run ends.
+    """Drop widgets that belong to no page, which Streamlit keeps until a run ends.
 
     Args: most: limit in bytes below which they stay.
     """

@@ -14,9 +14,9 @@ from transformer.checkpoint.weights import about_table
 from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import StoredPositions, TablePositions, sinusoids
 from transformer.trace import position_vectors
+from transformer.trace.inspection import split_logits
 from transformer.trace.position_vectors import TextSide, encoding, stored_note, tables_of
 from transformer.trace.records import LogitSplit, Trace
-from transformer.trace.split import split_logits
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats
 from ui.components.packing import Component

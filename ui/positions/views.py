@@ -1,4 +1,4 @@
-"""The sections of the Positions page about the encoding (section 3.5)."""
+"""The sections of the Positions page: the encoding (section 3.5), and layer 1 split into parts."""
 
 import math
 from collections.abc import Iterable
@@ -10,21 +10,114 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures import positions as plots
-from figures.labels import plain
-from transformer.config import PositionLayout
+from figures.labels import KIND_NAMES, plain
+from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors
+from transformer.trace.inspection import split_logits, why_not
+from transformer.trace.position_vectors import stored_note
+from transformer.trace.records import LogitSplit, Trace
 from transformer.translator import Translator
-from transformer.types import Floats
+from transformer.types import AttentionKind, Floats
+from ui.components.mount import show
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.layout import current_theme, draw_chart, draw_plot, section
-from ui.core.url_state import Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one
+from ui.core.widgets import Choice, bound, choose_one, coloured, numbered
 from ui.export.download import download_below
 from ui.positions import exhibits
-from ui.work.desk import drawn
+from ui.work.desk import computed, drawn, fragment, get_trace, get_translator
+from ui.work.results import Computation
+
+SIDES: dict[str, AttentionKind] = {"encoder": "encoder_self", "decoder": "decoder_self"}
+SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
+
+
+def draw_split(view: View, config: ModelConfig) -> None:
+    """Draw the maps, their sum and the residual, or say why the split is not exact."""
+    st.markdown("#### Content and position in the first layer")
+    reason = why_not(config)
+    if reason is not None:
+        st.info(plain(reason), icon=":material/block:")
+        return
+    # Outside the fragment, so progress and messages replace the section.
+    computed(view, _split(*_kind_and_head(get_trace(view))))
+    _maps(view)
+
+
+def _kind_and_head(trace: Trace) -> tuple[AttentionKind, int]:
+    """Return the kind and head to split: the chosen head, or else the most positional one."""
+    kind = SIDES[url_state.get(SPLIT)]
+    maps = trace.attention(kind)[0]  # [H, n, n]
+    layer, head = url_state.cell(len(maps), len(maps), kind)
+    if not url_state.stored(LAYER):  # links name the head alone
+        layer, head = 0, url_state.index(HEAD, len(maps))
+    if layer != 0 or head is None:  # the head with the most weight at one distance
+        n = maps.shape[-1]
+        distances = range(-min(3, n - 1), min(4, n))
+        totals = [np.trace(maps, distance, axis1=1, axis2=2) for distance in distances]
+        head = int(np.max(totals, axis=0).argmax())
+    return kind, head
+
+
+@fragment
+def _maps(view: View) -> None:
+    trace = get_trace(view)
+    st.markdown(
+        coloured(r"""
+        The input of layer 1 is a sum, $x_i=e_i+p_i$: a token's embedding (its content) plus its
+        position. Projections are linear, so every logit is exactly a sum of four products:
+
+        $$
+        \frac{q_i\cdot k_j}{\sqrt{d_k}}=\frac{1}{\sqrt{d_k}}\Big(
+        e_iW^Q(e_jW^K)^{\top}+e_iW^Q(p_jW^K)^{\top}+p_iW^Q(e_jW^K)^{\top}+p_iW^Q(p_jW^K)^{\top}\Big)
+        $$
+        """)
+    )
+    kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
+    choose_one("Side", SPLIT, {side: KIND_NAMES[kind] for side, kind in SIDES.items()}, kinds)
+    kind, head = _kind_and_head(trace)
+    with heads:
+        names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
+        numbered(
+            "split", HEAD, "Head", names, head, lambda: url_state.store({KIND: kind, LAYER: 1}),
+            label_visibility="collapsed",
+        )  # fmt: skip
+    split = computed(view, _split(kind, head))
+    n_numbers = split.logits.size * (len(split.parts) + 1)
+    name = exhibits.split_name(kind, head)
+    download_below(more, view, name, exhibits.content_and_position, n_numbers, kind=kind, head=head)
+    show(exhibits.split_component(split, trace), key="split")
+    deviations = ", ".join(
+        f"{exhibits.SPLIT_NAMES[name]} {exhibits.within_rows(values, split.mask):.2f}"
+        for name, values in split.parts.items()
+    )
+    bias = "" if split.bias is None else " The fifth part comes from the biases of W_Q and W_K."
+    st.caption(
+        f"Variation within a row (root mean square): {deviations}. The softmax ignores what is "
+        f"constant in a row, so this shows whether the head works by content or by position.{bias}"
+    )
+    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
+    masked = np.where(split.mask, total, -np.inf)
+    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
+    weights = powers / powers.sum(axis=1, keepdims=True)
+    map_difference = float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())
+    st.markdown(
+        f"The parts add up to the model's own logits within **{split.residual:.1e}** (the largest "
+        f"logit is {np.abs(split.logits).max():.1f}; a float32 has seven digits). The softmax of "
+        f"their sum is the recorded attention map within **{map_difference:.1e}**."
+    )
+    if note := stored_note(get_translator(view).model):
+        st.caption(note)
+    url_state.write_url()
+
+
+def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
+    return Computation(
+        "split", (kind, head),
+        lambda model, trace: split_logits(model.model, trace, kind, head),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,18 +152,17 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
 
 
 def draw_positions(
-    place: DeltaGenerator, table: Floats, key: str, alt: str, *, height: int = 300,
-    trained: int | None = None, limit: float | None = None,
-) -> None:  # fmt: skip
+    place: DeltaGenerator, table: Floats, key: str, alt: str, height: int = 300, **marks: Any
+) -> None:
     """Draw a table of positions, [n, d_model].
 
     Args:
         key: of the chart.  alt: for screen readers.
-        trained: length of the longest training sentence, which is marked.
-        limit: end of the colour scale, see `figures.positions.encoding_heatmap`.
+        marks: `trained` and `limit` of `figures.positions.encoding_heatmap`.
     """
-    look: dict[str, Any] = {"height": height, "trained": trained, "limit": limit}
-    draw_plot(place, drawn(plots.encoding_heatmap, table, current_theme(), **look), key, alt)
+    theme = current_theme()
+    figure = drawn(plots.encoding_heatmap, table, theme, height=height, **marks)
+    draw_plot(place, figure, key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
@@ -91,9 +183,9 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     table = position_vectors.encoding(**size)
     names = position_vectors.dimension_names(d_model, layout)
     theme = current_theme()
-    draw_plot(place, drawn(plots.encoding_heatmap, table, theme, trained=trained), "table",
-              f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
-              "left, slow ones on the right.")  # fmt: skip
+    alt = f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
+    alt += "left, slow ones on the right."
+    draw_positions(place, table, "table", alt, height=420, trained=trained)
     place.expander("The formula").markdown(
         r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i) \qquad PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)"
         r"\qquad \omega_i = 10000^{-2i/d_\text{model}}$$"

@@ -32,7 +32,7 @@ from ui.removals.exhibits import (
 )
 from ui.work import results
 from ui.work.desk import Progress, attend, errors_on_page, resume, stopped
-from ui.work.models import load
+from ui.work.results import load
 
 #: The text on which heads are pruned.
 OVER: Param[str] = Param("prune", url_state.one_of(("sentence", "typed")), "sentence")

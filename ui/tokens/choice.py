@@ -7,9 +7,9 @@ from transformer.measures.vocabulary import Neighbours, PieceKind, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import Param
 from ui.core.view import View
+from ui.core.widgets import Choice
 from ui.tokens import views
 from ui.tokens.views import MOST_CUTS, Plane, Reading, Segmentation
 from ui.work.desk import computed

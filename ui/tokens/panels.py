@@ -25,8 +25,7 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import current_theme, draw_chart, section
-from ui.core.side import Side
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Changes
@@ -263,6 +262,6 @@ def pieces_figure(view: View, text: TextSide) -> Exhibit:
 
 
 def lacks_text(side: Side) -> str | None:
-    """Return the reason why a side has no pieces, or None."""
+    """Return why a side has no pieces, or None."""
     text = side_now()
     return None if read_trace(side.trace, text).pieces else f"This model has no {text}."

@@ -20,9 +20,9 @@ from figures.labels import one_stop, plain
 from transformer.checkpoint.reference import at
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edits
-from transformer.errors import InputError
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
+from transformer.types import InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
@@ -44,7 +44,7 @@ from ui.tours import (  # noqa: F401 - facts
 from ui.tours.opening import find_broken
 from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours, sheet
 from ui.work.desk import computed, get_trace, prepare
-from ui.work.models import entries, resolve
+from ui.work.results import entries, resolve
 from ui.work.studies import study_of
 
 _BY_NAME, LECTURES = read_tours("tours.toml"), read_tours("lectures.toml", lecture=True)

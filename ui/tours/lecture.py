@@ -24,7 +24,7 @@ from ui.tours.stops import Question, Tour, UnfitError, unmarked
 from ui.tours.training_exhibits import FIGURES, length_of, training_exhibit
 from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 from ui.work.desk import run
-from ui.work.models import DEFAULT_CHECKPOINT
+from ui.work.results import DEFAULT_CHECKPOINT
 from ui.work.visit import run_in_turn
 
 _AHEAD = "headlight_lecture_ahead"  # session key: True until the next picture is drawn

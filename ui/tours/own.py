@@ -18,7 +18,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from figures.labels import plain, shorten
-from transformer.errors import InputError
+from transformer.types import InputError
 from ui.core import url_state
 from ui.frame.page import all_pages
 from ui.tours.stops import Settings, Stop, Tour

@@ -6,7 +6,7 @@ import numpy as np
 
 from figures.labels import count, plain_token, query_labels
 from figures.outcomes import penalty_of
-from transformer.measures.entropy import entropy_bits, nats_to_bits
+from transformer.measures.heads import entropy_bits, nats_to_bits
 from transformer.search.rules import PAPER
 from transformer.trace.records import Trace
 from transformer.types import Floats

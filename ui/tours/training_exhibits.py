@@ -9,10 +9,10 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.labels import count, decimal, in_words, plain
-from transformer.errors import InputError
 from transformer.evaluation.records import text_name
 from transformer.models.catalogue import inspect_entry
 from transformer.training.objective import smoothed_target
+from transformer.types import InputError
 from ui.export.programs import start_of
 from ui.tours.stops import Scene, StopFacts, among, fact, numbers
 from ui.tours.training_facts import (

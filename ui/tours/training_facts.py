@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transformer.config import ModelConfig
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
 from ui.tours.stops import Scene

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from figures.exhibit import Series
 from figures.labels import KIND_NAMES, code, plain_token, signed
-from transformer.attribution.effects import effects
+from transformer.attribution.edges import effects
 from transformer.edits.language import text_of
 from transformer.measures.heads import key_classes, rank_correlation
 from transformer.search.request import excluded

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from transformer.errors import CheckpointError
-from transformer.files.leftovers import RUNS, own_prefix
+from transformer.files.folders import RUNS, own_prefix
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import train_toys
 from transformer.training.toys.settings import ToySettings
+from transformer.types import CheckpointError
 from transformer.worker.job import UNKNOWN, Job, Register
 from transformer.worker.process import start_alone
 from ui.core import public

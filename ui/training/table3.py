@@ -12,8 +12,8 @@ from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.widgets import choose_one
 from ui.export.download import download_below
-from ui.training.choice import MEASURE, MEASURES
 from ui.training.exhibits import AXES, ablations, changes_of
+from ui.training.views import MEASURE, MEASURES
 
 _VERDICTS: dict[Verdict, str] = {
     "same direction, significant": "go in the paper's direction",

@@ -15,8 +15,7 @@ from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart, text_scale
 from ui.core.view import CHECKPOINT, current_entries
 from ui.core.widgets import filled
-from ui.training.choice import WATCHED
-from ui.training.views import last
+from ui.training.views import WATCHED, last
 from ui.work.roots import folders_in
 
 #: Environment variable: folders of runs, separated as in PATH.

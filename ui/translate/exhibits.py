@@ -7,8 +7,7 @@ import numpy as np
 from figures import labels
 from figures.exhibit import Exhibit, Panel, Scale, Series, file_stem
 from transformer.checkpoint.reference import Kind
-from transformer.measures.entropy import nats_to_bits
-from transformer.measures.heads import combine
+from transformer.measures.heads import combine, nats_to_bits
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace

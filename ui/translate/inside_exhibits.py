@@ -11,8 +11,8 @@ from transformer.attribution.edges import Mix, edges, loose, mix
 from transformer.measures.compare import not_shared
 from transformer.search.records import Translation
 from transformer.search.request import Progress, SearchOptions, excluded
-from transformer.trace.lens import changes_without, lens, logit_shares
 from transformer.trace.records import Lens, Trace
+from transformer.trace.stream import changes_without, lens, logit_shares
 from transformer.translator import Translator
 from transformer.worker.job import report
 from ui.components.layers import columns, layers_component

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from figures.compare import LETTERS
+from figures.attention import LETTERS
 from figures.exhibit import Exhibit
 from transformer.attribution.cells import Place
 from transformer.measures.heads import mutual_information
@@ -19,17 +19,15 @@ from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
-from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
-from ui.core.view import View
+from ui.core.view import Side, View
 from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.cells import about_cells, measured_side, measured_view
-from ui.frame.decoding import decoded_text
 from ui.frame.editing import heads_taken
 from ui.frame.page import open_page
-from ui.frame.steering import begin_with, undo
+from ui.frame.steering import begin_with, decoded_text, undo
 from ui.frame.through_time import finished
 from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed

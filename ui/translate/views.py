@@ -29,12 +29,11 @@ from ui.components.layers import layers_component
 from ui.components.mount import show
 from ui.components.packing import Component
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import View
-from ui.core.widgets import bound, filled, numbered
+from ui.core.widgets import Choice, bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
 from ui.translate.inside_exhibits import (

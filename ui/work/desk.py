@@ -21,21 +21,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.charts import grow
 from figures.labels import count, plain
-from transformer.errors import CheckpointError, InputError
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 from transformer.worker.job import paused, report, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.platform.session import OutsideFragmentError
-from ui.work import models, results
+from ui.work import results
 from ui.work.lru import Lru
-from ui.work.models import REFUSALS, load
-from ui.work.results import Computation
+from ui.work.results import REFUSALS, Computation, load
 from ui.work.roots import without_root
 from ui.work.visit import BEHIND, budget_of_visit, run_in_turn
 
@@ -218,7 +216,7 @@ def run(
 def get_trace(view: View) -> Trace:
     """Return the view's trace, computed with a progress bar if it is not cached.
 
-    A blank or too long sentence, a model that cannot be loaded, or Stop ends the run with a
+    A blank or overlong sentence, a model that cannot be loaded, or Stop ends the run with a
     message.
     """
     trace: Trace = prepare(view, [view.request], "Translate this sentence")[0]
@@ -314,7 +312,7 @@ def load_for_visit(entry: Entry, device: str) -> Tracer:
 
     Raises: as `load`, and `InputError` if the quota is used up or the visitor stopped it.
     """
-    loaded: Tracer | None = models.MODELS.get(work := (entry.ref, device))
+    loaded: Tracer | None = results.MODELS.get(work := (entry.ref, device))
     if loaded is not None:
         return loaded
     if stopped(work):

@@ -6,13 +6,13 @@ from functools import lru_cache
 
 from transformer.config import parse_json
 from transformer.files.safe import MAX_TABLE, is_there, read_small
-from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.arrays.trace_file import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
 from ui.work.desk import load_for_visit
-from ui.work.models import REFUSALS
+from ui.work.results import REFUSALS
 
 #: Preferred languages if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")

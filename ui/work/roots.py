@@ -8,7 +8,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from transformer.errors import CheckpointError
+from transformer.types import CheckpointError
 
 #: Environment variable with the checkpoint folders, separated as in PATH.
 VARIABLE = "HEADLIGHT_CHECKPOINTS"

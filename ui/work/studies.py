@@ -11,17 +11,16 @@ import numpy as np
 
 from figures.labels import percent
 from transformer.checkpoint.reference import ModelRef
-from transformer.errors import CheckpointError
 from transformer.files.safe import modified
-from transformer.study.examples import Pairs, pairs_of
+from transformer.study.examples import Pairs, Where, pairs_of
 from transformer.study.records import FOLDER, Finding, Role, Study, cache_folder, studies_of
-from transformer.study.where import Where
 from transformer.trace.removals import Head
+from transformer.types import CheckpointError
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.work.lru import Lru
 
-#: Folder name of the chosen study; "" is the one with most measures.
+#: Folder name of the chosen study; "" is the one with the most measures.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
 _OPENED = Lru(192 * 2**20)
@@ -80,7 +79,7 @@ class Opened:
 
 
 def studies(ref: ModelRef) -> list[Path]:
-    """Return a model's study folders, those with most measures first."""
+    """Return a model's study folders, most measures first."""
     roots = (ref.folder / FOLDER, cache_folder())
     return _folders(ref, roots, *map(modified, roots))
 
@@ -95,7 +94,7 @@ def _folders(ref: ModelRef, roots: tuple[Path, ...], *version: int) -> list[Path
 
 
 def study_of(ref: ModelRef, name: str = "") -> Opened | None:
-    """Return a model's study by name, by default the one with most measures, or None."""
+    """Return a model's study by name, by default the one with the most measures, or None."""
     paths = studies(ref)
     chosen = [path for path in paths if path.name == name] or paths
     return open_study(chosen[0]) if chosen else None

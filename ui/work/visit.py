@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from transformer.errors import InputError
+from transformer.types import InputError
 from transformer.worker.job import Job, Scheduler, this_turn
 from ui.core.public import quota
 from ui.platform.session import drop_unknown_widgets
@@ -161,7 +161,7 @@ class Budget:
         return Job[T](late=late).start(work)
 
     def start_file(self, make: Callable[[], T]) -> Job[T]:
-        """Start to make a file; the session's previous file job ends at its next report."""
+        """Start making a file; the session's previous file job ends at its next report."""
         with self._lock:
             self._file.stop()
             self._file = job = self.start(make)

@@ -16,16 +16,14 @@ from transformer.attribution.cells import (
     why_no_effect,
     why_weight_only,
 )
-from transformer.attribution.edges import edges, row_shares
-from transformer.attribution.effects import effects
-from transformer.errors import CheckpointError, InputError
+from transformer.attribution.edges import edges, effects, row_shares
 from transformer.hooks import Site, as_hooks
 from transformer.measures.heads import combine, key_classes, mass_by_class
 from transformer.models.arrays.trace_file import load_arrays, load_measured, save_arrays
 from transformer.models.catalogue import open_tracer
 from transformer.trace.records import CELL_MEASURES, CellMeasure, Cells, Trace
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, CheckpointError, InputError
 
 SENTENCE = "The cat sat on the mat, because it was tired."
 

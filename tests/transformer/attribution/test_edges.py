@@ -10,9 +10,8 @@ import torch
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
-from transformer.attribution.edges import MEASURES, edges, mix, row_shares
-from transformer.attribution.effects import effects
-from transformer.attribution.reasons import reasons, score_without, trials
+from transformer.attribution.cells import reasons, score_without, trials
+from transformer.attribution.edges import MEASURES, edges, effects, mix, row_shares
 from transformer.config import ModelConfig
 from transformer.edits.model import edited
 from transformer.hooks import Record, Site
@@ -208,7 +207,7 @@ def test_an_effect_is_that_of_the_cut(
 def test_effects_read_each_edge_once_above_the_cut(
     model: Transformer, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.attribution.effects._EDGES", 7)
+    monkeypatch.setattr("transformer.attribution.edges._EDGES", 7)
     last, sizes = len(model.decoder) - 1, list[list[int]]()
     for n, layer in enumerate(model.decoder):
         sizes.append([])
@@ -284,7 +283,7 @@ def test_a_part_of_the_last_step_alone_is_measured_as_predicted() -> None:
     after = score_without(model, trace, *place, position)  # type: ignore[arg-type]
     # Before the first block of a post-norm model nothing is normalised: prediction is exact.
     assert after - found.score == pytest.approx(-found.share_of(position), abs=1e-4)
-    with pytest.raises(ValueError, match="biases stand in many places"):
+    with pytest.raises(ValueError, match="biases occur in many places"):
         score_without(model, trace, *place, Part("encoder", "bias"))  # type: ignore[arg-type]
 
 

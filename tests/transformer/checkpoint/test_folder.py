@@ -15,13 +15,12 @@ from tests.tiny_models import SMALL, random_model
 from tests.transformer.damage import edit
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import digest, outline, weights_digest
-from transformer.errors import CheckpointError
-from transformer.files import folders, leftovers
-from transformer.files.atomic import write_atomic
-from transformer.files.leftovers import own_prefix
+from transformer.files import folders
+from transformer.files.folders import own_prefix, write_atomic
 from transformer.model import Transformer
 from transformer.models.catalogue import list_entries
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 
 
 @pytest.fixture
@@ -220,10 +219,10 @@ def test_a_folder_that_is_moved_aside_for_a_moment_is_waited_for(
         if len(waits) == 3:
             aside.rename(path)
 
-    monkeypatch.setattr(leftovers.time, "sleep", wait)
+    monkeypatch.setattr(folders.time, "sleep", wait)
     assert load_checkpoint(path).config.d_ff == 16 and len(waits) == 3
     path.rename(aside)
-    monkeypatch.setattr(leftovers, "_MOMENT", -1.0)
+    monkeypatch.setattr(folders, "_MOMENT", -1.0)
     with pytest.raises(CheckpointError, match="no such checkpoint folder"):
         load_checkpoint(path)
     assert len(waits) == 3

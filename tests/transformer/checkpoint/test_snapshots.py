@@ -17,14 +17,12 @@ from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
 from tests.tiny_models import SENTENCES, uneven_model
 from transformer.__main__ import main
-from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
-from transformer.checkpoint.means import FILE as MEANS
-from transformer.checkpoint.means import read_means, write_means
+from transformer.checkpoint.folder import FILE as MEANS
+from transformer.checkpoint.folder import load_checkpoint, read_means, save_checkpoint, write_means
 from transformer.checkpoint.reference import ModelRef, at, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import _digest_of, layout_of, weights_digest
 from transformer.edits.model import head_means
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import fingerprint
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, resolve
@@ -32,6 +30,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.recipe import Recipe
 from transformer.training.trainer import snapshot_updates
 from transformer.translator import Translator
+from transformer.types import CheckpointError, InputError
 
 #: Shipped models that have snapshots.
 SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / FILE).exists()]

@@ -14,16 +14,15 @@ from tests.transformer.edits.plain import PAIRS, PlainEdits, PlainSteps
 from transformer.config import ModelConfig
 from transformer.edits import language
 from transformer.edits.model import Means, edited, head_means
-from transformer.errors import InputError
 from transformer.execution import Fast, Reference
 from transformer.hooks import Record, Site, matching
 from transformer.model import Transformer
 from transformer.search.beam import Found, search
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import with_edits
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, InputError
 
 NUMBERS = st.integers(0, 999)
 MAYBE = st.none() | NUMBERS

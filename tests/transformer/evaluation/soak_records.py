@@ -12,7 +12,7 @@ from transformer.evaluation.alignment import head_errors, read_gold
 from transformer.evaluation.parsing import evaluate, load_parser
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import measure_test
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.training.corpus import GUM
 from transformer.training.data import corpus_folder, find_file, read_lines
 from transformer.translator import Translator

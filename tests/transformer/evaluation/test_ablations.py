@@ -10,7 +10,6 @@ import pytest
 
 from tests.transformer.conftest import Command
 from tests.transformer.damage import edit
-from transformer.errors import InputError
 from transformer.evaluation import ablation_runs
 from transformer.evaluation.ablation_summary import (
     LEVEL,
@@ -23,6 +22,7 @@ from transformer.evaluation.ablation_summary import (
 from transformer.evaluation.ablations import RUN_ORDER, VARIATIONS, Results, Run, shipped, variation
 from transformer.measures.significance import holm, student_sf
 from transformer.training.recipe import Recipe
+from transformer.types import InputError
 
 #: The base of a very short run.
 SMALL = {

@@ -11,8 +11,7 @@ import pytest
 
 from tests.shipped import FOLDER
 from tests.transformer.conftest import Command
-from transformer.attribution.effects import effects
-from transformer.errors import InputError
+from transformer.attribution.edges import effects
 from transformer.evaluation import alignment
 from transformer.measures.pharaoh import MOST_PAIRS, read_linked, read_links, turned, written
 from transformer.measures.words import (
@@ -25,7 +24,7 @@ from transformer.measures.words import (
 )
 from transformer.models.catalogue import open_tracer
 from transformer.translator import Translator
-from transformer.types import Floats
+from transformer.types import Floats, InputError
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from tests.tiny_models import SMALL, random_model
 from tests.transformer.conftest import Command
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.evaluation import complexity, complexity_records
 from transformer.evaluation import complexity_records as records
 from transformer.evaluation.complexity import (
@@ -26,6 +25,7 @@ from transformer.evaluation.complexity import (
 )
 from transformer.evaluation.complexity_maps import map_bytes, time_maps
 from transformer.measures.layer_costs import LAYER_COSTS
+from transformer.types import InputError
 
 TINY = Plan(lengths=(8, 12, 20), widths=(8, 16), window=4, seconds=0)
 

@@ -14,7 +14,6 @@ from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError, InputError
 from transformer.evaluation import parsing
 from transformer.evaluation.measure import Measuring, measure
 from transformer.evaluation.records import summary_table
@@ -25,8 +24,8 @@ from transformer.training.data import Corpus, DataError
 from transformer.training.grow import grown
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.translator import Translator
-from transformer.trees.symbols import rebuild
-from transformer.trees.tree import read_tree
+from transformer.trees.tree import read_tree, rebuild
+from transformer.types import CheckpointError, InputError
 
 LINES = (
     "(ROOT (S (NP-SBJ (DT The) (NN {a})) (VP (VBZ sees) (NP (DT a) (NN {b}))) (. .)))",

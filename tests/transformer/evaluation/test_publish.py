@@ -22,7 +22,6 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring
 from transformer.evaluation.card import card
 from transformer.evaluation.measure import Measuring, measure, predictions, read_metrics
@@ -30,8 +29,8 @@ from transformer.evaluation.publish import SHARES, earlier_parts, publish
 from transformer.evaluation.records import stamps, summary_table
 from transformer.evaluation.scores import measure_test, score
 from transformer.models.catalogue import inspect_entry, list_entries
-from transformer.models.one_stack.files import load_stack
-from transformer.search.decoding import Decoding
+from transformer.models.one_stack.model import load_stack
+from transformer.search.request import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
 from transformer.training.objective import task_of
@@ -40,6 +39,7 @@ from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.typed import from_dict, typed_sentences
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 
 def trained(folder: Path, name: str, more: str = "") -> Path:

@@ -36,7 +36,7 @@ from transformer.evaluation.records import (
 )
 from transformer.evaluation.scores import measure_test
 from transformer.models.catalogue import inspect_entry
-from transformer.search.decoding import default_decoding
+from transformer.search.request import default_decoding
 from transformer.training import typed
 from transformer.training.data import DataError
 from transformer.training.typed import accepts, from_dict, typed_sentences, typed_text

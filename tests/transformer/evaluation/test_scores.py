@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.tiny_models import SENTENCES
-from transformer.errors import InputError
 from transformer.evaluation import tune
 from transformer.evaluation.scores import evaluate_files, language_of, lc_tok, lc_tok_bleu, score
-from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
+from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
 from transformer.training.data import DataError
 from transformer.translator import Translator
+from transformer.types import InputError
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
 

@@ -12,14 +12,13 @@ from tests.shipped import FOLDER
 from tests.tiny_models import SENTENCES, random_model, uneven_model
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.execution import Executions, Fast, Reference
 from transformer.hooks import HeadGates, Record, Replace, Site, matching
 from transformer.search import request
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, InputError
 
 SENTENCE, TARGET = "A dog runs across the green grass.", "Ein Hund rennt."
 

@@ -15,11 +15,11 @@ import pytest
 from tests.transformer.conftest import Command
 from tests.transformer.models.huggingface.models import Pair, make_folder
 from tests.transformer.site import COMMIT, LARGE, NAME, Hub, Site, answer, hub_of, serving
-from transformer.errors import CheckpointError
 from transformer.files import hub
 from transformer.models.catalogue import inspect_entry
 from transformer.models.huggingface.model import HuggingFaceModel
 from transformer.models.importers.registry import FORMATS
+from transformer.types import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

@@ -22,13 +22,19 @@ from tests.transformer.damage import Evil, become, torch_file
 from transformer.checkpoint import snapshots, weights
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import parse_json
-from transformer.errors import CheckpointError
-from transformer.files import leftovers, npz, safe
-from transformer.files.folders import replaced_folder
-from transformer.files.leftovers import FETCHED, STAGE, clear_away, own_prefix, remove_stages
+from transformer.files import folders, npz, safe
+from transformer.files.folders import (
+    FETCHED,
+    STAGE,
+    clear_away,
+    own_prefix,
+    remove_stages,
+    replaced_folder,
+)
 from transformer.files.npz import describe_npz, read_npz
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import inspect_entry, list_entries
+from transformer.types import CheckpointError
 
 
 def member(array: Any = None, *, header: bytes | None = None, body: bytes = b"") -> bytes:
@@ -275,10 +281,10 @@ def test_only_dead_stages_go(tmp_path: Path, dead: int, monkeypatch: pytest.Monk
     for name in (*names, theirs):
         (tmp_path / name / "model").mkdir(parents=True)
     os.utime(tmp_path / theirs, (0, 0))  # which another machine may be writing all the same
-    monkeypatch.setattr(leftovers.time, "time", lambda: 3600.0)
+    monkeypatch.setattr(folders.time, "time", lambda: 3600.0)
     assert remove_stages(tmp_path, STAGE) == [names[0]]
     assert remove_stages(tmp_path, STAGE, own=True) == [names[2]]
-    monkeypatch.setattr(leftovers.time, "time", lambda: 8 * 24 * 3600.0)
+    monkeypatch.setattr(folders.time, "time", lambda: 8 * 24 * 3600.0)
     assert remove_stages(tmp_path, STAGE) == [theirs]
     assert [each.name for each in tmp_path.iterdir()] == [names[1]]
 

@@ -14,13 +14,13 @@ from torch import nn
 
 from tests.transformer.conftest import Command
 from tests.transformer.models.huggingface.models import make
-from transformer.errors import CheckpointError
 from transformer.files.unread import FORMATS, listed, unread
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel
 from transformer.models.importers import registry
 from transformer.translator import Translator
+from transformer.types import CheckpointError
 
 CT2 = b"\6\0\0\0\x10\0TransformerSpec\0"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"

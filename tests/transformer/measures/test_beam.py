@@ -12,8 +12,7 @@ from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
 from transformer.measures import finish
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
 from transformer.search.records import SearchRecord
-from transformer.search.rules import PAPER, BeamRule, hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import PAPER, BeamRule, Sampling, hugging_face
 from transformer.trace.records import Trace
 
 searches = st.builds(

@@ -13,30 +13,34 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import headlight
-from figures.tables import to_csv, to_npz
+from figures.exhibit import to_csv, to_npz
 from tests.factories import make_trace
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
-from transformer.errors import InputError
-from transformer.measures.entropy import divided, entropy_bits, evenness, nats_to_bits, spread
 from transformer.measures.heads import (
     HOWS,
     How,
     Pattern,
     combine,
     combine_chosen,
+    divided,
+    entropy_bits,
     even_share,
+    evenness,
     kept_lines,
     largest_weights,
     mass_by_head,
     mutual_information,
+    nats_to_bits,
     pattern_mask,
     pattern_share,
     rank_correlation,
     ranked,
+    spread,
     widen,
 )
 from transformer.measures.referent import best_head, find_referent
 from transformer.measures.registered import MEASURES, load_measures, measured, register_measure
+from transformer.types import InputError
 from ui.export.html import to_html
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross

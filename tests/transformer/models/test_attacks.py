@@ -24,15 +24,14 @@ from tests.transformer.models.importers.foreign import fairseq, joeynmt, written
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
-from transformer.files import safetensors_file as reading
-from transformer.files import torch_file as torch_reading
+from transformer.files import torch_file as reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel
-from transformer.models.importers import mapping
+from transformer.models.importers import registry
 from transformer.models.importers.registry import FORMATS
-from transformer.models.one_stack.files import save_stack
+from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 
 # A reader that waits for a pipe waits for ever: the timeout of every test ends it.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -166,7 +165,7 @@ def test_a_swapped_tokenizer_is_refused(kind: str, name: str, whole: Path, tmp_p
         one, other = model.pieces[20], model.pieces[21]
         one.piece, other.piece = other.piece, one.piece
         path.write_bytes(model.SerializeToString())
-    refused(kind, folder, r"tokenizer\.model: another tokenizer than the model was saved with")
+    refused(kind, folder, r"tokenizer\.model: not the tokenizer that the model was saved with")
     damage.edit("config.json", tokenizer_sha256=...)(folder)  # as of an older version
     opened(kind, folder)
 
@@ -289,7 +288,7 @@ def test_weights_that_are_exchanged_between_check_and_reading(
 ) -> None:
     folder = copied(whole, kind, tmp_path)
     path, other = folder / WEIGHTS[kind], whole / "table" / WEIGHTS["table"]
-    place = weights if kind == "own" else mapping
+    place = weights if kind == "own" else registry
     real = place.check_memory
 
     def exchanged(*given: Any) -> None:
@@ -324,7 +323,7 @@ PICKLES: dict[str, bytes] = {
 def test_torch_bombs(
     whole: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_reading, "MAX_STEPS", 9_000)
+    monkeypatch.setattr(reading, "MAX_STEPS", 9_000)
     folder = copied(whole, kind, tmp_path)
     path = torch_path(kind, folder)
     damage.archive(path.name, zipfile.ZIP_DEFLATED)(folder)

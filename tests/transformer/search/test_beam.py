@@ -16,8 +16,7 @@ from transformer.search import scoring
 from transformer.search.beam import Found, search
 from transformer.search.loops import MIN_CHARACTERS, MIN_TIMES, Loop, find_loop
 from transformer.search.records import Compact
-from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.rules import PAPER, BeamRule, Sampling, SearchSettings, hugging_face
 from transformer.search.scoring import best, normalised
 from transformer.steps import StepOutput
 

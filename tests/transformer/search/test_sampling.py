@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tests.searched import Table
 from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, run
-from transformer.errors import InputError
-from transformer.search.sampling import Sampling, distribution, draw
+from transformer.search.rules import Sampling, distribution, draw
 from transformer.translator import Translator
+from transformer.types import InputError
 
 ANIMAL = SENTENCES[0]
 

@@ -13,7 +13,6 @@ import pytest
 from tests.tiny_models import SENTENCES
 from tests.transformer.conftest import Command
 from tests.transformer.study.corpora import write_corpus
-from transformer.errors import CheckpointError
 from transformer.measures.significance import holm, student_sf
 from transformer.study import corpus, records
 from transformer.study.corpus import Sentence, read, survey
@@ -24,6 +23,7 @@ from transformer.study.statistics import bootstrap, paired_p
 from transformer.text.marks import decoded
 from transformer.trace.removals import Head
 from transformer.training.data import DataError
+from transformer.types import CheckpointError
 
 
 def row(number: str, form: str, head: str = "0", relation: str = "root", more: str = "_",

@@ -16,23 +16,21 @@ from hypothesis import strategies as st
 from tests.random_stacks import SHAPES, random_stack
 from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.hooks import HeadGates
 from transformer.measures.heads import largest_weights, rank_correlation
 from transformer.models.one_stack.config import Task
-from transformer.models.one_stack.files import mask_id
+from transformer.models.one_stack.model import mask_id
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.study.corpus import Sentence
-from transformer.study.examples import Example, examples, pairs_of
+from transformer.study.examples import OFS, Example, Look, Term, Where, examples, pairs_of
 from transformer.study.importance import ByKind, Model, importance, predicted, readings
 from transformer.study.records import Looks, Role, Study
 from transformer.study.statistics import agreement
-from transformer.study.where import OFS, Look, Term, Where
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, heads_of
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 
 KEPT = [
     Sentence("a", ("The", "old", "cat", "sat", "."), ("DET", "ADJ", "NOUN", "VERB", "PUNCT"),
@@ -264,7 +262,7 @@ def test_equals_loop(
 def test_a_head_that_was_not_studied_is_one_line() -> None:
     where = Where(study_of([Sentence("d", ("cat", "the"))], 0))
     assert where.values("cross", "word", keys=True) == ["cat", "the"]
-    with pytest.raises(InputError, match="no looks of decoder self-attention layer 3, head 1"):
+    with pytest.raises(InputError, match="no data on decoder self-attention layer 3, head 1"):
         where(Head("decoder_self", 2, 0))
 
 

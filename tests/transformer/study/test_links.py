@@ -3,8 +3,7 @@ import numpy as np
 from tests.tiny_models import uneven_model
 from transformer.measures.pharaoh import Linked, read_links
 from transformer.measures.words import diagonal, word_maps, words_of
-from transformer.study.links import ROLES, tally_of
-from transformer.study.reading import randomised
+from transformer.study.links import ROLES, randomised, tally_of
 from transformer.study.roles import MAX_OFFSET
 from transformer.study.statistics import judged
 from transformer.text.tokenizer import Tokenizer

@@ -13,20 +13,19 @@ from tests.forks import forked
 from tests.random_stacks import random_stack
 from tests.transformer.study.corpora import Head, Planted, even, looking, relation, write_corpus
 from transformer.config import ModelConfig
-from transformer.errors import InputError
 from transformer.models.catalogue import resolve
 from transformer.models.one_stack.tracer import StackModel
 from transformer.study import run
 from transformer.study.corpus import Sentence, read
+from transformer.study.links import control_of, randomised
 from transformer.study.page import section
-from transformer.study.reading import control_of, randomised
 from transformer.study.records import Role, Study, studies_of
 from transformer.study.roles import Tally, annotated
 from transformer.study.run import study
 from transformer.study.statistics import judged, paired_p
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 
 Heads = Mapping[AttentionKind, Sequence[Sequence[Head]]]
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from tests.tiny_models import SMALL
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.text.files import read_tokenizer
-from transformer.text.normalise import Preparation
-from transformer.text.rules import LONGEST_WORD, Merges, RuleTokenizer, read_codes
+from transformer.text.rules import LONGEST_WORD, Merges, RuleTokenizer, read_codes, read_tokenizer
 from transformer.text.table import Numbered
-from transformer.text.tokenizer import TokenizerError
+from transformer.text.tokenizer import Preparation, TokenizerError
 from transformer.translator import Translator
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")

@@ -12,12 +12,11 @@ from numpy.testing import assert_allclose
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
-from transformer.measures.entropy import divided
+from transformer.measures.heads import divided
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.inspection import inspect_head
+from transformer.trace.inspection import inspect_head, split_logits, why_not
 from transformer.trace.records import HeadStages, LogitSplit, StackName, StackStream, Stream, Trace
-from transformer.trace.split import split_logits, why_not
 from transformer.trace.stream import read_feed_forward, record_stream
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats

@@ -14,15 +14,15 @@ from tests.tiny_models import CONFIGS, SENTENCES, random_model
 from transformer.config import ModelConfig
 from transformer.edits.language import parse_edit
 from transformer.edits.model import edited
-from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors, removals
-from transformer.trace.lens import changes_without, lens, logit_shares
 from transformer.trace.parts import Part
 from transformer.trace.position_vectors import embedding_tables, stack_input
 from transformer.trace.records import Trace
+from transformer.trace.stream import changes_without, lens, logit_shares
 from transformer.translator import Translator
+from transformer.types import InputError
 
 SRC, TGT, NEXT = (5, 9, 7, 12, 21, 2), (1, 6, 11, 28), (6, 11, 28, 2)
 

@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from transformer.training import cross_entropy
-from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
-from transformer.training.objective import learning_rate
+from transformer.training import objective
+from transformer.training.objective import (
+    learning_rate,
+    projected_cross_entropy,
+    smoothed_cross_entropy,
+)
 from transformer.training.recipe import TrainingRecipe
 
 
@@ -51,7 +54,7 @@ def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
     hidden.requires_grad_()
     target = torch.randint(0, n_pieces, (4, 5), generator=draw)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_entropy, "LOGITS", n_logits)
+        patch.setattr(objective, "LOGITS", n_logits)
         loss, nll = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
     whole, its_nll = smoothed_cross_entropy(generator(hidden), target, smoothing, pad_id=0)
     logits = generator(hidden).flatten(0, 1)
@@ -66,7 +69,7 @@ def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
         again = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
     torch.testing.assert_close(again, (whole.detach(), its_nll))
     logits = generator(hidden)
-    picked = (cross_entropy._target_logits(logits, target, fuses=fuses) for fuses in (False, True))
+    picked = (objective._target_logits(logits, target, fuses=fuses) for fuses in (False, True))
     torch.testing.assert_close(*picked)
     inputs = hidden, generator.weight, generator.bias
     expected = gradients(each * 0.3, *inputs)
@@ -79,9 +82,7 @@ def test_the_operation_is_sound() -> None:
     hidden, weight = torch.randn(5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
     target = torch.tensor([3, 0, 8, 1, 2])
     for bias in (None, torch.randn(9, requires_grad=True)):
-        torch.library.opcheck(
-            cross_entropy._by_blocks, (hidden, weight, bias, target, 0.1, 0, False)
-        )
+        torch.library.opcheck(objective._by_blocks, (hidden, weight, bias, target, 0.1, 0, False))
 
 
 def test_autocast_multiplies_in_bfloat16() -> None:

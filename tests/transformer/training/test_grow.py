@@ -11,7 +11,7 @@ from transformer.checkpoint.folder import Checkpoint, load_checkpoint, save_chec
 from transformer.config import ConfigError, ModelConfig
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
-from transformer.models.one_stack.files import MASK, load_stack
+from transformer.models.one_stack.model import MASK, load_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
 from transformer.training.corpus import load_corpus, one_side

@@ -20,7 +20,6 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError, InputError
 from transformer.models.catalogue import inspect_entry
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
 from transformer.training import trainer
@@ -34,6 +33,7 @@ from transformer.training.trainer import (
     snapshot_updates,
     with_word_dropout,
 )
+from transformer.types import CheckpointError, InputError
 
 
 @pytest.fixture(scope="module")

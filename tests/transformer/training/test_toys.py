@@ -39,7 +39,7 @@ def test_tasks_hold_text_out_and_know_its_pieces(task: str, source: str, answer:
 
 
 def test_without_residual_a_layer_returns_its_normalised_output() -> None:
-    from transformer.context import Context
+    from transformer.hooks import Context
     from transformer.layers import EncoderLayer
 
     layer = EncoderLayer(TINY.model(20))

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from transformer.search.scoring import masked
 from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
-from transformer.trees.pcfg import Pcfg
-from transformer.trees.score import Score, right_branching, score, total
-from transformer.trees.symbols import is_symbol, rebuild, symbols
+from transformer.trees.score import Pcfg, Score, right_branching, score, total
 from transformer.trees.tree import (
     MAX_DEPTH,
     Tree,
     TreeError,
     agreeing_tag,
+    is_symbol,
     read_tree,
+    rebuild,
     simplified,
     split_words,
+    symbols,
 )
 
 
@@ -98,7 +99,7 @@ def test_any_sequence_becomes_a_tree(sequence: list[str], words: list[str]) -> N
     ("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩", "(S (DT the) (VP (X cat) (VBD sat)))",
      ("1 words left out",)),
     ("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩", "(S (DT the) (NN cat) (VBD sat))",
-     ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
+     ("1 extra words", "1 words copied wrongly", "1 brackets that closed nothing",
       "1 phrases without words")),
     ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
      ("1 tags without a word", "no single phrase over all words")),

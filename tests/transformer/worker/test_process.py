@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tests.waiting import wait_until
-from transformer.errors import CheckpointError, InputError
 from transformer.models.catalogue import resolve
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 from transformer.worker import process, tracing
 from transformer.worker.job import UNKNOWN, Job, Register, StoppedError
 from transformer.worker.process import LostError, Pool, Process, start_alone

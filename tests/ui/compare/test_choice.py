@@ -25,8 +25,14 @@ from transformer.worker.job import Job
 from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare import pairing, views
 from ui.compare.choice import readers, target_language, warning
-from ui.compare.differences import apart, why_not_subtracted
-from ui.compare.texts import Text, consequence, text_of, where_they_differ
+from ui.compare.texts import (
+    Text,
+    apart,
+    consequence,
+    text_of,
+    where_they_differ,
+    why_not_subtracted,
+)
 from ui.compare.views import matching, published, sentences_for
 from ui.core.examples import examples_for
 from ui.core.view import View
@@ -34,7 +40,7 @@ from ui.frame.beside import Setup
 from ui.positions.exhibits import own_positions
 from ui.tokens.views import pieces_shown, read_trace
 from ui.work.lru import Lru
-from ui.work.models import load
+from ui.work.results import load
 
 EN_DE, EN_FR, DE_EN = "everyday-en-de", "everyday-en-fr", "everyday-de-en"
 CAPTIONS, LETTERS = "multi30k-en-de", "reverse-toy"

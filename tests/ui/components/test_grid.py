@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from figures.compare import LIMITS
+from figures.attention import LIMITS
 from figures.labels import query_labels
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
 from tests.messages import inflate, unpack
 from transformer.measures.compare import divergence
-from transformer.measures.entropy import entropy_bits
-from transformer.measures.heads import HOWS, How, kept_lines, widen
+from transformer.measures.heads import HOWS, How, entropy_bits, kept_lines, widen
 from transformer.trace.records import Trace
 from ui.components import grid, player
 from ui.components.grid import difference_sheet

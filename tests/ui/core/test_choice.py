@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import ui
 from ui.core import url_state
-from ui.core.choice import Choice
 from ui.core.url_state import OneOf, Param
+from ui.core.widgets import Choice
 
 for module in pkgutil.walk_packages(ui.__path__, "ui."):
     importlib.import_module(module.name)

@@ -22,13 +22,12 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
-from figures.exhibit import Offline
+from figures.exhibit import MOST_ROWS, Offline, to_csv, to_npz
 from figures.paper import PRESETS
-from figures.tables import MOST_ROWS, to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from tests.views import make_view
 from tests.waiting import wait_until
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.packing import COMPONENTS, pack, style
 from ui.export import download, html

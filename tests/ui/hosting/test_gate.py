@@ -16,7 +16,7 @@ from ui.hosting import gate
 from ui.hosting.gate import FRAMES, Gate, headers_of, policy_of
 from ui.hosting.visitors import Visitors
 from ui.platform.server import TRANSLATED
-from ui.work import models
+from ui.work import results
 from ui.work.lru import Lru
 from ui.work.visit import Pace
 
@@ -152,12 +152,12 @@ def test_readiness_knows_libraries_and_a_public_model(
     assert status == 200 and told["ready"] and told["most_visitors"] == 2
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     monkeypatch.setattr(gate, "missing", [])
-    monkeypatch.setattr(models, "entries", lambda: [inspect_entry(tiny_checkpoint)])
-    monkeypatch.setattr(models, "load", lambda *_: (_ for _ in ()).throw(MemoryError))
+    monkeypatch.setattr(results, "entries", lambda: [inspect_entry(tiny_checkpoint)])
+    monkeypatch.setattr(results, "load", lambda *_: (_ for _ in ()).throw(MemoryError))
     serving._load_first_model()
     assert found()[1]["why"] == "the first model cannot be loaded (MemoryError)"  # no names
     gate.missing.clear()
-    monkeypatch.setattr(models, "MODELS", Lru(2**20))  # all models went to make room
+    monkeypatch.setattr(results, "MODELS", Lru(2**20))  # all models went to make room
     status, told = found()
     assert status == 200 and told["models"] == 0
 

@@ -6,7 +6,7 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
-from transformer.files.leftovers import RUNS, own_prefix
+from transformer.files.folders import RUNS, own_prefix
 from ui.core import public
 from ui.hosting import start
 from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse

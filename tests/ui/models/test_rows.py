@@ -12,10 +12,10 @@ from tests.pages.links import entries, unlinked
 from tests.transformer.site import LARGE, NAME, answer, hub_of
 from tests.waiting import wait_until
 from transformer.config import preset
-from transformer.errors import CheckpointError
 from transformer.files.hub import HubFile, HubModel, look_up
 from transformer.models.catalogue import Entry, ModelRef, inspect_entry
 from transformer.models.importers.registry import FORMATS
+from transformer.types import CheckpointError
 from ui.core.examples import by_title, purpose_of, title_of
 from ui.frame.sidebar import model_caption
 from ui.models import import_plan

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures.labels import plain
-from transformer.errors import InputError
+from transformer.types import InputError
 from ui.frame.page import all_pages
 from ui.tours.guide import LECTURES, TOURS, lecture_of, stop_in
 from ui.tours.own import MOST_CHARACTERS, MOST_LINK, MOST_SCENES, SIGN, link_of, read_text

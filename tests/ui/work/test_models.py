@@ -7,14 +7,14 @@ from tests.factories import make_trace
 from tests.random_stacks import random_stack
 from tests.waiting import wait_until
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry
-from transformer.models.one_stack.files import save_stack
+from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
+from transformer.types import CheckpointError
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
-from ui.work import desk, models
+from ui.work import desk, results
 from ui.work.lru import ENTRY_BYTES, Lru
 from ui.work.visit import Budget, OverBudgetError
 
@@ -27,17 +27,17 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
     assert config is not None
     each = 4 * COPIES * config.n_numbers + ENTRY_BYTES
     keys = 2_000  # paths and marks
-    monkeypatch.setattr(models, "MODELS", Lru(2 * each + keys, models.model_bytes, alone=True))
+    monkeypatch.setattr(results, "MODELS", Lru(2 * each + keys, results.model_bytes, alone=True))
     return found
 
 
 def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     a, b, c = (inspect_entry(folder) for folder in folders)
-    first, second = models.load(a, "cpu"), models.load(b, "cpu")
-    assert models.load(a, "cpu") is first
-    models.load(c, "cpu")
-    assert models.load(a, "cpu") is first
-    assert models.load(b, "cpu") is not second
+    first, second = results.load(a, "cpu"), results.load(b, "cpu")
+    assert results.load(a, "cpu") is first
+    results.load(c, "cpu")
+    assert results.load(a, "cpu") is first
+    assert results.load(b, "cpu") is not second
 
 
 def test_loading_waits_its_turn_on_the_budget_of_a_visit(
@@ -47,17 +47,17 @@ def test_loading_waits_its_turn_on_the_budget_of_a_visit(
     monkeypatch.setattr(desk, "budget_of_visit", lambda: visit)
 
     def load_another() -> None:
-        job.start(lambda _: models.load(entry, "cpu"))
+        job.start(lambda _: results.load(entry, "cpu"))
         assert wait_until(lambda: job.progress == (0, 0))
         job.stop()
         assert isinstance(job.future.exception(60), StoppedError)
 
-    models.MODELS.once("one", load_another)
-    models.MODELS.forget()
+    results.MODELS.once("one", load_another)
+    results.MODELS.forget()
     visit.charge(100)
     with pytest.raises(OverBudgetError):
         desk.load_for_visit(entry, "cpu")
-    assert not len(models.MODELS)
+    assert not len(results.MODELS)
     visit = Budget(60)
     loaded = desk.load_for_visit(entry, "cpu")
     assert visit._use.take(60) > 0
@@ -70,30 +70,30 @@ def test_no_more_models_make_room_than_needed(
 ) -> None:
     a, b, c = (inspect_entry(folder) for folder in folders)
     assert a.config is not None
-    needed = models._LEFT_FREE + 4 * COPIES * a.config.n_numbers
-    first, second = models.load(a, "cpu"), models.load(b, "cpu")
+    needed = results._LEFT_FREE + 4 * COPIES * a.config.n_numbers
+    first, second = results.load(a, "cpu"), results.load(b, "cpu")
     free = iter([needed - 20, needed])  # before and after one went
-    monkeypatch.setattr(models, "free_memory", lambda: next(free))
-    models.load(c, "cpu")
-    monkeypatch.setattr(models, "free_memory", lambda: None)  # unknown is no reason to refuse
-    assert models.load(b, "cpu") is second
-    assert models.load(a, "cpu") is not first
+    monkeypatch.setattr(results, "free_memory", lambda: next(free))
+    results.load(c, "cpu")
+    monkeypatch.setattr(results, "free_memory", lambda: None)  # unknown is no reason to refuse
+    assert results.load(b, "cpu") is second
+    assert results.load(a, "cpu") is not first
 
 
 def test_what_memory_has_no_room_for_is_refused_before_others_go(
     folders: list[Path], tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    first, second = (models.load(inspect_entry(folder), "cpu") for folder in folders[:2])
+    first, second = (results.load(inspect_entry(folder), "cpu") for folder in folders[:2])
     stack = save_stack(tmp_path / "d", *random_stack("continue", tiny_config, tiny_tokenizer))
     arrays = save_arrays(make_trace(), tmp_path / "e.npz")
-    most = models._LEFT_FREE + 20
-    monkeypatch.setattr(models, "free_memory", lambda: most - models.MODELS.nbytes // COPIES)
+    most = results._LEFT_FREE + 20
+    monkeypatch.setattr(results, "free_memory", lambda: most - results.MODELS.nbytes // COPIES)
     for each in (folders[2], stack, arrays):
         refused = inspect_entry(each)
         with pytest.raises(CheckpointError, match=r"needs \d.* of memory; 20 bytes available"):
-            models.load(refused, "cpu")
-    assert models.load(inspect_entry(folders[0]), "cpu") is first
-    assert models.load(inspect_entry(folders[1]), "cpu") is second
-    monkeypatch.setattr(models, "free_memory", lambda: 10**10)
-    assert models.load(refused, "cpu").name == "e.npz"
+            results.load(refused, "cpu")
+    assert results.load(inspect_entry(folders[0]), "cpu") is first
+    assert results.load(inspect_entry(folders[1]), "cpu") is second
+    monkeypatch.setattr(results, "free_memory", lambda: 10**10)
+    assert results.load(refused, "cpu").name == "e.npz"

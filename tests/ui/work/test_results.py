@@ -11,13 +11,13 @@ import pytest
 from tests.factories import make_trace
 from tests.views import make_view
 from tests.waiting import wait_until
-from transformer.errors import CheckpointError, InputError
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.trace.records import Trace
+from transformer.types import CheckpointError, InputError
 from transformer.worker.job import Job, StoppedError, report
 from transformer.worker.tracing import SENTENCES, trace_by_reference
 from ui.core.view import Request, View
-from ui.work import desk, models, results
+from ui.work import desk, results
 from ui.work.lru import Lru
 from ui.work.results import Computation
 
@@ -86,7 +86,7 @@ def test_a_changed_file_is_another_checkpoint(view: View) -> None:
     os.utime(view.path / "model.safetensors", ns=(2, 2))
     older = dataclasses.replace(changed.entry.ref, mark="older")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
-        models.load(dataclasses.replace(changed.request, model=older))
+        results.load(dataclasses.replace(changed.request, model=older))
 
 
 def test_only_a_small_search_record_is_kept(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyP
             assert asked == (trace_by_reference, *wanted, 7.0)
             return Job[Trace]().start(lambda job: expected)
 
-    model = models.load(request)
+    model = results.load(request)
     monkeypatch.setattr(results, "WORKERS", Ready())
     job = Job[Trace](late=7.0).start(lambda _: results.trace(request))
     assert job.future.result(60) is expected
@@ -136,7 +136,7 @@ def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyP
 
 
 def test_a_crowds_sentences_wait_behind_those_of_others(view: View) -> None:
-    models.load(view.request)
+    results.load(view.request)
     order = list[float]()
 
     def ask(late: float) -> None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.forks import ROOT
-from transformer.errors import CheckpointError
+from transformer.types import CheckpointError
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
 

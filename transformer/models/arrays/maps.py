@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.errors import CheckpointError
+from transformer import types
 from transformer.files.safe import one_line
-from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Reals, map_sizes
 
 #: Map names of the `transformers` library.
-ALIASES: dict[str, AttentionKind] = {
+ALIASES: dict[str, types.AttentionKind] = {
     "encoder_attentions": "encoder_self",
     "decoder_attentions": "decoder_self",
     "cross_attentions": "cross",
@@ -33,7 +32,7 @@ _NOT_SQUARE = (
     " is not square; self-attention has as many keys as queries, other maps are called cross"
 )
 
-_NAMES = {*ATTENTION_KINDS, *ALIASES, *SINGLE}
+_NAMES = {*types.ATTENTION_KINDS, *ALIASES, *SINGLE}
 #: Advice on outputs without weights, for messages.
 _ASK = (
     "the transformers library returns them with attn_implementation='eager' and "
@@ -49,7 +48,7 @@ def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
     """Return numbers or text as an array, from tensors of any device and type or tuples of them."""
     if value is None:
         fault = f" instead of weights; {_ASK}" if name in _NAMES else ""
-        raise CheckpointError(f"{where}: {name!r} is or holds None{fault}")
+        raise types.CheckpointError(f"{where}: {name!r} is or holds None{fault}")
     if isinstance(value, list | tuple) and (_depth(value) or (0, -1))[1] >= 0:
         layers = [array_of(where, name, layer) for layer in value]
         for layer in layers:
@@ -64,7 +63,7 @@ def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
         fault = "its rows differ in length" if "inhomogeneous" in str(error) else one_line(error)
-        raise CheckpointError(f"{where}: {name!r} is not an array: {fault}") from None
+        raise types.CheckpointError(f"{where}: {name!r} is not an array: {fault}") from None
     if array.dtype.hasobject:
         raise wrong_type(where, name, array, "numbers and text (str)")
     return array
@@ -82,7 +81,7 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
     full = [name for name, depth in depths.items() if depth]
     if not full and (depths or hasattr(given, "to_tuple")):  # a `ModelOutput`
         missing = min(depths, default="attentions")
-        raise CheckpointError(f"{where}: {missing!r} is empty or missing; {_ASK}")
+        raise types.CheckpointError(f"{where}: {missing!r} is empty or missing; {_ASK}")
     chosen = {name: value for name, value in given.items() if name not in depths}
     steps = [name for name in full if depths[name] == (2, 4)]
     beams, count, at = given.get("beam_indices"), 0, batch or 0
@@ -90,13 +89,13 @@ def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict
         rows, results = len(given[steps[0]][0][0]), given.get("sequences", [0])
         count = len(results if beams is None else beams)
         if beams is None and (hasattr(given, "beam_indices") or rows != count):
-            raise CheckpointError(
+            raise types.CheckpointError(
                 f"{where}: the {rows} rows of {steps[0]!r} cannot be joined without the sequences, "
                 "and beam_indices if they are beams; pass the whole output of `generate`"
             )
         if not _is_index(at, count) or (batch is None and count > 1):
             fault = f"is of {count} sequences; choose one by batch=, from 0 to {count - 1}"
-            raise CheckpointError(f"{where}: {steps[0]!r} {fault}")
+            raise types.CheckpointError(f"{where}: {steps[0]!r} {fault}")
     for name in full:
         if name in steps:
             single = name in SINGLE and "decoder_self" not in depths
@@ -135,7 +134,7 @@ def named_axes(where: str, name: str, array: NDArray[Any], axes: str) -> NDArray
     return np.expand_dims(ordered, [at for at, axis in enumerate(AXES) if axis not in names])
 
 
-def _unnamed(where: str, name: str, shape: Sequence[int], fault: str = "") -> CheckpointError:
+def _unnamed(where: str, name: str, shape: Sequence[int], fault: str = "") -> types.CheckpointError:
     listed = "layers, " * (len(shape) == 4)
     others = [f"'{listed}{axis}, queries, keys'" for axis in ("heads", "batch")]
     if len(shape) == 3:
@@ -176,7 +175,7 @@ def _joined(where: str, name: str, steps: Sequence[Any], rows: Sequence[int]) ->
         # Without a cache a step repeats all queries; a cache of fixed size has unused keys.
         fits = layers.shape[:2] == whole.shape[:2] and queries in (end - start, end)
         if not fits or keys < known or layers[:, :, -1, known:].any():
-            raise CheckpointError(
+            raise types.CheckpointError(
                 f"{where}: {name!r} cannot be joined: a step has {queries} queries and {keys} keys "
                 f"where {end} tokens were read; expected every step of one call, starting with its "
                 "prompt"
@@ -188,7 +187,9 @@ def _joined(where: str, name: str, steps: Sequence[Any], rows: Sequence[int]) ->
     return whole if whole[:, :, padding:, :padding].any() else whole[:, :, padding:, padding:]
 
 
-def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
+def checked_maps(
+    where: str, given: Mapping[str, NDArray[Any]]
+) -> dict[types.AttentionKind, types.Floats]:
     """Return maps of all three kinds, [L, H, n, m]; missing kinds have no layers.
 
     Raises: `CheckpointError` for bad maps, or kinds whose lengths disagree.
@@ -196,10 +197,10 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
     named: dict[str, NDArray[Any]] = {}
     for name, array in given.items():
         kind = ALIASES.get(name, name)
-        if name in SINGLE or kind in ATTENTION_KINDS:
+        if name in SINGLE or kind in types.ATTENTION_KINDS:
             key = "attention" if name in SINGLE else kind
             if key in named:
-                raise CheckpointError(f"{where}: array {name!r} is stored under two names")
+                raise types.CheckpointError(f"{where}: array {name!r} is stored under two names")
             named[key] = _checked_map(where, name, array)
     present = [key for key, array in named.items() if array.size]
     if not present:
@@ -237,7 +238,7 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
     heads = next(iter(named.values())).shape[1]
     return {
         kind: named.get(kind, np.zeros((0, heads, *size), dtype=np.float32))
-        for kind, size in map_sizes(n_source, n_target).items()
+        for kind, size in types.map_sizes(n_source, n_target).items()
     }
 
 
@@ -265,7 +266,7 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
         fault = (
             f" has {layers} layers of {heads} heads; at most {MAX_LAYERS} layers and {MAX_MAPS:,} "
-            "heads in all are allowed"
+            "heads in total are allowed"
         )
     elif max(n, m) > MAX_TOKENS:
         fault = f" has {max(n, m):,} tokens; at most {MAX_TOKENS} are allowed"
@@ -274,7 +275,7 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
     return four
 
 
-def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
+def _checked_map(where: str, name: str, array: NDArray[Any]) -> types.Floats:
     """Return float32 weights [L, H, n, m], checked to be from 0 to 1 in rows that sum to 1."""
     shape = four_axes(where, name, array.shape)
     if array.dtype.kind not in "biuf":
@@ -288,7 +289,7 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
     sums = maps.sum(axis=-1, dtype=np.float64)
     low, high = -WEIGHT_TOLERANCE, 1 + ABOVE_ONE
     rows = f"rows are queries and sum to 1 within {ROW_TOLERANCE:g}"
-    empty: Bools = np.asarray(np.isnan(maps).all(axis=-1) | ~maps.any(axis=-1))
+    empty: types.Bools = np.asarray(np.isnan(maps).all(axis=-1) | ~maps.any(axis=-1))
     for bad, values, fault in (
         (empty & ~empty.all(), sums, ": row {at} sees nothing (its sum is {value:g})"),
         (~np.isfinite(maps), maps, ": NaN or infinite at {at}; weights are from 0 to 1"),
@@ -302,8 +303,8 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
     return maps
 
 
-def _advice(array: NDArray[Any], maps: Floats, sums: Reals, empty: Bools) -> str:
-    """Return why rows are probably not weights, and the way out."""
+def _advice(array: NDArray[Any], maps: types.Floats, sums: types.Reals, empty: types.Bools) -> str:
+    """Return why rows are probably not weights, and a remedy."""
     with np.errstate(over="ignore", invalid="ignore"):
         probable = np.abs(np.exp(maps).sum(axis=-1, dtype=np.float64) - 1) <= ROW_TOLERANCE
         columns = np.abs(maps.sum(axis=-2, dtype=np.float64) - 1) <= ROW_TOLERANCE
@@ -332,23 +333,23 @@ def _advice(array: NDArray[Any], maps: Floats, sums: Reals, empty: Bools) -> str
     return "Are these scores in front of the softmax? Take softmax(maps) over the keys"
 
 
-def _is_causal(maps: Floats) -> bool:
+def _is_causal(maps: types.Floats) -> bool:
     n = min(maps.shape[-2:])
     later = np.triu(np.ones(maps.shape[-2:], dtype=bool), 1)
     return n == 0 or not (maps[..., later] > WEIGHT_TOLERANCE).any()
 
 
-def wrong(where: str, name: str, shape: Sequence[int], fault: str) -> CheckpointError:
+def wrong(where: str, name: str, shape: Sequence[int], fault: str) -> types.CheckpointError:
     """Return the error for an array, with its source, name, shape and fault."""
-    return CheckpointError(f"{where}: array {name!r} {list(shape)[:9]}{fault}")
+    return types.CheckpointError(f"{where}: array {name!r} {list(shape)[:9]}{fault}")
 
 
-def wrong_type(where: str, name: str, array: NDArray[Any], expected: str) -> CheckpointError:
+def wrong_type(where: str, name: str, array: NDArray[Any], expected: str) -> types.CheckpointError:
     """Return the error for an array of a wrong type."""
     return wrong(where, name, array.shape, f" has type {array.dtype}; expected {expected}")
 
 
-def no_maps(where: str) -> CheckpointError:
+def no_maps(where: str) -> types.CheckpointError:
     """Return the error for a file without attention maps."""
-    names = ", ".join((*ATTENTION_KINDS, SINGLE[0]))
-    return CheckpointError(f"{where}: no attention maps; expected one or more of {names}")
+    names = ", ".join((*types.ATTENTION_KINDS, SINGLE[0]))
+    return types.CheckpointError(f"{where}: no attention maps; expected one or more of {names}")

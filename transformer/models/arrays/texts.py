@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.errors import CheckpointError
 from transformer.models.arrays.maps import wrong, wrong_type
 from transformer.text.marks import SPECIAL, Style, marked, style_of
-from transformer.types import Floats
+from transformer.types import CheckpointError, Floats
 
 MAX_TOKEN_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_TOP = 1_000, 100_000, 100
 

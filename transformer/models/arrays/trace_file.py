@@ -9,21 +9,22 @@ renormalised.
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from transformer.errors import CheckpointError
-from transformer.files.atomic import check_place, write_atomic
+from transformer.files.folders import check_place, write_atomic
 from transformer.files.npz import describe_npz, packed, read_npz
 from transformer.models.arrays import maps as checks
-from transformer.models.arrays.maps import ALIASES, SINGLE
+from transformer.models.arrays.maps import ALIASES, MAX_TOKENS, SINGLE
 from transformer.models.arrays.texts import Arrays, plain_text, special_in
 from transformer.trace.records import CELL_MEASURES, Cells, Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.trace.tracer import Unedited
+from transformer.types import ATTENTION_KINDS, AttentionKind, CheckpointError, InputError
 
+SUFFIX = ".npz"
 #: Mark of files written by this module, whose tokens are read as stored.
 LAYOUT, OURS = "layout", "headlight 1"
 
@@ -80,7 +81,7 @@ def npz_path(path: str | Path) -> Path:
 def load_measured(path: str | Path, trace: Trace) -> Trace:
     """Return a file's trace with the measure that it stores beside the weights, if it has one.
 
-    Raises: `CheckpointError`, one line that names the file, for an array that is no such measure.
+    Raises: `CheckpointError`, one line that names the file, for an array that is not one.
     """
     names = {kind: f"{kind}_cells" for kind in ATTENTION_KINDS}
     arrays = read_npz(Path(path), frozenset({CELL, *names.values()}))
@@ -189,3 +190,40 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
         forcing_gap=None if gap is None else float(gap),
         penalties=given.numbers("penalties", n_target, low=1e-38),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ArchivedTrace(Unedited):
+    """One sentence recorded elsewhere."""
+
+    cases = ("archive",)
+    name: str  # file name
+    record: Trace  # trace in the file
+    device: str = "cpu"
+    max_tokens: int = MAX_TOKENS
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an .npz file. Raises `CheckpointError`, see `load_arrays`."""
+        return cls(Path(path).name, load_arrays(path))
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """Kinds of maps in the file."""
+        return tuple(kind for kind in ATTENTION_KINDS if self.record.attention(kind).size)
+
+    @property
+    def sentence(self) -> str:
+        """Source sentence in the file."""
+        return self.record.source
+
+    def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
+        """Return the record. Raises `InputError` for any other sentence, a target or edits."""
+        self.refuse_edits(options.get("edits"))
+        if sentence != self.sentence:
+            raise InputError(f"{self.name} holds one sentence, which is not this one")
+        if target is not None:
+            raise InputError(
+                f"{self.name} holds one sentence with its translation; no other can be given"
+            )
+        return self.record

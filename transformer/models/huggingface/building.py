@@ -18,10 +18,9 @@ from torch.nn.modules import module as torch_module
 
 from transformer.checkpoint import weights as stores
 from transformer.checkpoint.shards import describe_shards
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, library, read_values
-from transformer.types import literals
+from transformer.types import CheckpointError, InputError, literals
 
 #: Size limit: 8 GB in float32, as for this project's own models.
 MAX_PARAMETERS = 2_000_000_000

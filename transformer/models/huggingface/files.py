@@ -14,10 +14,10 @@ from typing import Any
 
 from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
 from transformer.files.unread import unread
 from transformer.models.importers.settings import GENERATING, LISTS, Settings
+from transformer.types import CheckpointError
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 #: Weight file names, in order of preference.

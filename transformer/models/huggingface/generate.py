@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.files import library
 from transformer.models.importers import settings as foreign
-from transformer.search.decoding import Decoding
 from transformer.search.inputs import checked_number, checked_whole
-from transformer.types import Report
+from transformer.search.request import Decoding
+from transformer.types import CheckpointError, InputError, Report
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def read_generation(settings: foreign.Settings, vocab_size: int, *, starts: bool
         "renormalize_logits": flag or None,
     }
     rules |= {name: number(name, *bounds) for name, bounds in foreign.NUMBERS.items()}
-    # The library ignores ids beyond the vocabulary, except one to force.
+    # The library ignores ids beyond the vocabulary, except a forced one.
     reads = {name: ids if name == "forced_eos_token_id" else within for name in foreign.TOKENS}
     rules |= {name: settings.followed(name, read, ()) or None for name, read in reads.items()}
     return Generation(

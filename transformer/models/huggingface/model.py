@@ -16,7 +16,6 @@ from typing import Any, Self
 import torch
 
 from transformer.device import Device, resolve_device
-from transformer.errors import CheckpointError, InputError
 from transformer.models.huggingface.building import Family, build, copied, vocabulary_sizes
 from transformer.models.huggingface.files import FILES, generation_settings, library, read_values
 from transformer.models.huggingface.generate import Generation, read_generation
@@ -31,7 +30,7 @@ from transformer.search.request import refuse_unknown
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 
 
 class HuggingFaceModel(Tracing, Unedited):
@@ -258,7 +257,7 @@ class HuggingFaceModel(Tracing, Unedited):
             progress: called with (step, last step) while translating; may raise to stop.
             options: other options of `Translator.trace`, without effect here.
 
-        Raises: `InputError` for a blank or too long sentence or target, or a bad setting;
+        Raises: `InputError` for a blank or overlong sentence or target, or a bad setting;
             `TypeError` for an unknown option.
         """
         refuse_unknown(options)
@@ -276,7 +275,7 @@ class HuggingFaceModel(Tracing, Unedited):
         generation = replace(self._generation, decoding=decoding)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         if self.family != "encoder_decoder" and target is not None:
-            raise InputError("this model reads one text; it takes no target beside it")
+            raise InputError("this model reads one text and takes no target")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
         if isinstance(sentence, list | tuple) or getattr(sentence, "ndim", 0) == 1:
             source = self._text.of_ids(sentence, self.max_tokens)

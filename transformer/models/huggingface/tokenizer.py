@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from transformer.errors import InputError
 from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.marks import LANGUAGE, START, Style, as_unknown, marked, style_of, visible
 from transformer.text.tokenizer import clean
+from transformer.types import InputError
 
 #: Default target languages, in order of preference.
 PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
@@ -248,7 +248,7 @@ class HubTokenizer:
 
         Args:
             after: id of the token before the first, if any.
-            starts: True at tokens that start a word, if the text tells.
+            starts: True at tokens that start a word, if the text shows it.
             text: text of the tokens, if known.
         """
         names, special = self._names(ids, side), self.special(ids, side)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_SMALL_FILE, MAX_TABLE, json_object, read_small
 from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.models.huggingface.tokenizer import HubTokenizer
 from transformer.text.limits import check_pieces, check_tokenizer_json, checked_sentencepiece
+from transformer.types import CheckpointError, InputError
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 #: Suffixes of tokenizer files.

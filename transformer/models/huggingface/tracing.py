@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.building import Family
 from transformer.models.huggingface.generate import Generated, Generation, generate
@@ -19,7 +18,15 @@ from transformer.search.inputs import checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids
 from transformer.trace.building import NO_PREDICTIONS, build_trace, penalties, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Report, literals, map_sizes
+from transformer.types import (
+    AttentionKind,
+    CheckpointError,
+    Floats,
+    InputError,
+    Report,
+    literals,
+    map_sizes,
+)
 
 #: Largest deviation of a row's sum from 1.
 ROW_TOLERANCE = 1e-3
@@ -137,7 +144,7 @@ class Tracing:
         try:
             ids = self._text.cut("a", self.max_tokens).ids
             if not ids:
-                raise InputError("the tokenizer makes nothing of 'a'")
+                raise InputError("the tokenizer returns no tokens for 'a'")
         except InputError as error:
             raise CheckpointError(f"{self.path or self.name}: {error}") from None
         with torch.inference_mode():

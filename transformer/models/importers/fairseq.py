@@ -19,16 +19,15 @@ from torch import Tensor
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig, Tying
-from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
-from transformer.models.importers import mapping
 from transformer.models.importers import pieces as cutting
+from transformer.models.importers import registry
 from transformer.models.importers.registry import Imported, code
 from transformer.models.importers.settings import ACTIVATIONS, LISTS, Settings, model_config
 from transformer.models.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
-from transformer.text.normalise import LANGUAGE, Preparation
-from transformer.types import Report
+from transformer.text.tokenizer import LANGUAGE, Preparation
+from transformer.types import CheckpointError, Report
 
 #: Special tokens at the start of every dictionary, and their ids.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
@@ -101,7 +100,7 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     names = {
         name: _aliases(name, settings, config) for name in layout.stored if name not in computed
     }
-    state, dtype = mapping.gather(
+    state, dtype = registry.gather(
         stored, layout.shapes, names, ignored=IGNORED, origin="its configuration", report=report
     )
     source, moses_language = sides[0], sides[0].preparation.moses
@@ -279,24 +278,24 @@ def read_dictionary(path: Path) -> tuple[str, ...]:
     return tuple(sorted(ids, key=ids.__getitem__))
 
 
-def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[mapping.Alias]:
-    embeddings = mapping.embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
+def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[registry.Alias]:
+    embeddings = registry.embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
     if embeddings:
         return embeddings
     if name in POSITIONS:
         stack, side = POSITIONS[name]
         last = PAD + 1 + max_positions(settings, side)
-        return [mapping.Alias(f"{stack}.embed_positions.weight", PAD + 1, last)]
-    theirs = mapping.renamed(name, mapping.LAYER_PARTS)
-    aliases = [mapping.Alias(theirs)]
+        return [registry.Alias(f"{stack}.embed_positions.weight", PAD + 1, last)]
+    theirs = registry.renamed(name, registry.LAYER_PARTS)
+    aliases = [registry.Alias(theirs)]
     # Old versions store a third of one projection, or number their norms.
     block, part, ending = ["", "", *theirs.rsplit(".", 2)][-3:]
     if part in PROJECTIONS:
         rows = layout_of(config).shapes[name][0]
         aliases.append(
-            mapping.Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows)
+            registry.Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows)
         )
     norms = NUMBERED[name.partition(".")[0].removesuffix("_norm")]
     if part in norms:
-        aliases.append(mapping.Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
+        aliases.append(registry.Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
     return aliases

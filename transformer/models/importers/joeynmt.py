@@ -19,24 +19,22 @@ import yaml
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
 from transformer.config import MAX_WHOLE, ModelConfig, Tying
-from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers import pieces as cutting
 from transformer.models.importers import settings as foreign
-from transformer.models.importers.mapping import (
+from transformer.models.importers.registry import (
     Alias,
+    Imported,
     embedding_aliases,
     gather,
     renamed,
     with_tables,
 )
-from transformer.models.importers.registry import Imported
 from transformer.models.importers.torch_content import read_content
-from transformer.search.decoding import Decoding
-from transformer.text.normalise import LANGUAGE, Preparation
+from transformer.search.request import Decoding
 from transformer.text.table import Marks
-from transformer.text.tokenizer import TokenizerError
-from transformer.types import Report
+from transformer.text.tokenizer import LANGUAGE, Preparation, TokenizerError
+from transformer.types import CheckpointError, Report
 
 CONFIG = "config.yaml"
 #: Maximum config size in bytes. Usual configs have a few kB, and YAML is slow to read.
@@ -149,7 +147,7 @@ def read_config(
 
     Args:
         n_source, n_target: vocabulary sizes.
-        names: tensor names, which tell what old configs leave out.
+        names: tensor names, which reveal what old configs leave out.
     """
     model = settings.within("model")
     encoder, decoder = stacks = model.within("encoder"), model.within("decoder")

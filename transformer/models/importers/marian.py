@@ -21,11 +21,9 @@ from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored, describe_shards
 from transformer.checkpoint.weights import ROUNDING, layout_of
 from transformer.config import ModelConfig, Tying
-from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
-from transformer.models.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
+from transformer.models.importers import registry
 from transformer.models.importers.pieces import no_piece
-from transformer.models.importers.registry import Imported
 from transformer.models.importers.settings import (
     ACTIVATIONS,
     LISTS,
@@ -38,10 +36,10 @@ from transformer.models.importers.settings import (
     model_config,
 )
 from transformer.search.inputs import checked_whole
-from transformer.text.files import blaming
+from transformer.text.rules import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
-from transformer.types import Report
+from transformer.types import CheckpointError, InputError, Report
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -76,7 +74,7 @@ TABLES = {
 }
 
 
-def read(folder: Path, report: Report | None = None) -> Imported:
+def read(folder: Path, report: Report | None = None) -> registry.Imported:
     """Read a Marian model.
 
     Position tables that differ from the formula become "stored" positions, or "learned" positions
@@ -101,14 +99,16 @@ def read(folder: Path, report: Report | None = None) -> Imported:
         del names["generator.bias"]
     for name, theirs in TABLES.items():
         if theirs in stored.found:
-            names[name] = [Alias(theirs)]
+            names[name] = [registry.Alias(theirs)]
             shapes[name] = (config.max_positions, config.d_model)
     # May be present, but is not needed.
     ignored = "(?!)" if config.tie_embeddings == "all" else re.escape(SHARED)
-    state, dtype = gather(stored, shapes, names, ignored=ignored, origin=CONFIG, report=report)
+    state, dtype = registry.gather(
+        stored, shapes, names, ignored=ignored, origin=CONFIG, report=report
+    )
     if BIAS not in stored.found:
         state["generator.bias"] = torch.zeros(shapes["generator.bias"])
-    config = with_tables(config, state, lambda _: ROUNDING)
+    config = registry.with_tables(config, state, lambda _: ROUNDING)
     trained = given.values.get("static_position_embeddings") is False
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
@@ -116,7 +116,7 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     if ends not in (None, eos, [eos]):
         decoding.leave("eos_token_id", ends)
     unused = decoding.unused(IDLE)
-    return Imported(config, state, tokenizer, dtype, decoding=own, unused=unused)
+    return registry.Imported(config, state, tokenizer, dtype, decoding=own, unused=unused)
 
 
 def read_config(given: Settings, decoding: Settings, unk_id: int) -> ModelConfig:
@@ -221,15 +221,15 @@ def vocabulary(path: Path) -> dict[str, int]:
     return values
 
 
-def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[Alias]:
+def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[registry.Alias]:
     if name == "generator.bias":
-        return [Alias(BIAS, leading=True)]
+        return [registry.Alias(BIAS, leading=True)]
     embeddings = EMBEDDINGS[config.tie_embeddings].get(name)
     if embeddings is None:
-        return [Alias(f"model.{renamed(name, LAYER_PARTS)}")]
+        return [registry.Alias(f"model.{registry.renamed(name, registry.LAYER_PARTS)}")]
     if config.tie_embeddings == "none":  # copies may differ, so only the first counts
         embeddings = tuple(name for name in embeddings if name in stored.found)[:1] or embeddings
-    return [Alias(name) for name in embeddings]
+    return [registry.Alias(name) for name in embeddings]
 
 
 def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTokenizer:
@@ -278,7 +278,7 @@ def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTo
 
 
 def _tokenizer_settings(folder: Path) -> Settings:
-    """Return the tokenizer's settings, with a check of those that change segmentation."""
+    """Return the tokenizer's settings, after checking the ones that change segmentation."""
     settings = Settings(folder / TOKENIZER, {})
     for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # the second overrides the first
         if path.exists():

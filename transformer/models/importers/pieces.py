@@ -10,14 +10,12 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 
 from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
 from transformer.models.importers.settings import LISTS
-from transformer.text.files import blaming
-from transformer.text.normalise import Preparation
-from transformer.text.rules import RuleTokenizer, Unit, read_codes
+from transformer.text.rules import RuleTokenizer, Unit, blaming, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
-from transformer.text.tokenizer import TokenizerError
+from transformer.text.tokenizer import Preparation, TokenizerError
+from transformer.types import CheckpointError
 
 #: Common names of SentencePiece models and merge files; {} is the language.
 MODELS, CODES = (LISTS["pieces"][name] for name in ("models", "codes"))

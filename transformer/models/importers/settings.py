@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from transformer.checkpoint.folder import check_size
 from transformer.config import ConfigError, ModelConfig
-from transformer.errors import CheckpointError, InputError
-from transformer.search.decoding import Decoding, checked_early
 from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, checked_number, checked_whole
+from transformer.search.request import Decoding, checked_early
+from transformer.types import CheckpointError, InputError
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")

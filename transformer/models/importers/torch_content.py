@@ -12,8 +12,8 @@ from typing import Any
 
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import is_plain
-from transformer.errors import CheckpointError
 from transformer.files.torch_file import ALLOWED, read_torch
+from transformer.types import CheckpointError
 
 #: Names allowed in pickles, see `transformer.files.torch_file`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")

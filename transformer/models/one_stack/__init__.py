@@ -1,5 +1,5 @@
-"""Models of one stack, from the paper's own blocks.
+"""Models with one stack of the paper's own blocks.
 
-GPT kept the decoder without cross-attention, BERT the encoder. A translator of one stack reads the
+GPT kept the decoder without cross-attention, BERT the encoder. A single-stack translator reads the
 source and writes the translation as one text.
 """

@@ -1,4 +1,4 @@
-"""Shape and training task of a model of one stack."""
+"""Shape and training task of a model with one stack."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from transformer.types import AttentionKind
 #: et al. 2019), or continue a source with its translation.
 Task = Literal["continue", "fill", "translate"]
 
-#: Settings that the config of one stack leaves out.
+#: Settings that a single-stack config leaves out.
 _OF_TWO_STACKS = (
     "tgt_vocab_size", "n_decoder_heads", "decoder_d_ff", "n_encoder_layers", "n_decoder_layers",
     "tie_embeddings", "suppressed_ids", "suppressed_words", "renormalise", "forced_eos",
@@ -97,7 +97,7 @@ class StackConfig:
         task, n_layers = shape.pop("task", None), shape.pop("n_layers", None)
         for name in _OF_TWO_STACKS:
             if name in shape:
-                raise ConfigError(f"{name} does not apply to a model of one stack")
+                raise ConfigError(f"{name} does not apply to a model with one stack")
         depth = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
         try:
             blocks = ModelConfig.from_dict(shape | depth)

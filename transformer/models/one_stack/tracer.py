@@ -1,4 +1,4 @@
-"""A model of one stack as a `Tracer`: its traces, continuations, translations and guesses."""
+"""A model with one stack as a `Tracer`: its traces, continuations, translations and guesses."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,21 @@ from torch import Tensor
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
-from transformer.errors import InputError
 from transformer.hooks import Record, matching
-from transformer.models.one_stack.files import MASK, load_stack, mask_id
-from transformer.models.one_stack.model import OneStack, StackSteps
+from transformer.models.one_stack.model import MASK, OneStack, StackSteps, load_stack, mask_id
 from transformer.search import request as requests
 from transformer.search.beam import search
-from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.inputs import MAX_TOP_K, checked_new_tokens, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
-from transformer.search.sampling import Sampling
+from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
+from transformer.search.rules import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, InputError
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Guesses:
 
 
 class StackModel(Unedited):
-    """A model of one stack and its tokenizer on a device.
+    """A model with one stack and its tokenizer on a device.
 
     Calls share no state, so threads may share a model.
     """
@@ -125,7 +123,7 @@ class StackModel(Unedited):
             progress: called with (step, last step); may raise to stop.
             options: other options of `Translator.trace`.
 
-        Raises: `InputError` for a blank or too long text or a bad setting, `TypeError` for an
+        Raises: `InputError` for a blank or overlong text or a bad setting, `TypeError` for an
             unknown option.
         """
         requests.refuse_unknown(options)
@@ -134,7 +132,7 @@ class StackModel(Unedited):
             raise InputError(self.lacks("steering") or "")
         task = self.config.task
         if target is not None and task != "translate":
-            raise InputError("this model reads one text; it takes no target beside it")
+            raise InputError("this model reads one text and takes no target")
         source = self._reader.source(sentence)
         if not source.ids:
             raise InputError("the sentence is blank; type at least one character")
@@ -258,7 +256,7 @@ class StackModel(Unedited):
             longest = max(len(source.ids) for source in sources)
             raise InputError(
                 f"the sentence has {longest} tokens, which leaves no room for a translation; "
-                f"at most {self.max_tokens} are allowed in all"
+                f"at most {self.max_tokens} are allowed in total"
             )
         rows = (source.ids for source in sources)
         src = padded(rows, self.config.pad_id, torch.device(self.device))

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from transformer.config import parse_json
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import write_atomic
 from transformer.files.npz import packed
 from transformer.types import Floats
 

@@ -214,7 +214,7 @@ class ToyRun:
 
 
 def train_toys(path: Path, settings: list[ToySettings], job: Job) -> bool:
-    """Run on one thread and at low priority, in a process of its own; see `ToyRun.run`."""
+    """Run on one thread and at low priority, in a separate process; see `ToyRun.run`."""
     torch.set_num_threads(1)
     if hasattr(os, "nice"):  # visitors' clicks come first
         os.nice(10)

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.compare import describe_difference, scale_limit
+from figures.attention import describe_difference, scale_limit
 from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.compare import divergence
-from transformer.measures.entropy import entropy_bits
-from transformer.measures.heads import Head, How, mass_by_head, widen
+from transformer.measures.heads import Head, How, entropy_bits, mass_by_head, widen
 from transformer.types import Bools, Floats
 from ui.components import packing
 from ui.components.packing import attention_look
@@ -141,7 +140,7 @@ def grid_component(
         marked: heads to outline instead of the cell, if the kind has them.
         cell_width: largest map width in pixels.
         markable: allow heads to be marked.
-        off: heads [L, H] that are taken out, by tab name; None omits the switches, which report
+        off: removed heads [L, H], by tab name; None omits the switches, which report
             heads as "switch" (see `switched`).
         does: head roles by tab name: a word below the map and a sentence on hover.
     """

@@ -8,9 +8,9 @@
 // kept for another. Offline, the report is the cell on screen, [layer, head], and the kind if there are
 // several.
 //
-// With `off`, the heads that are taken out by kind, every map has a switch, which reports its heads as
+// With `off`, the removed heads by kind, every map has a switch, which reports its heads as
 // "switch": its own, those behind a combined map, or all marked heads. Heads switched while Shift is down
-// are reported together, to `join` those that were taken out before.
+// are reported together, to `join` the heads removed before.
 import { extend, isOffline, make, percent, plain, range, reads, scaleOf, shown, stepped, syncChoice, touching, watch } from "../shared/index.js";
 import { buildTabs, openKinds, shownKind } from "./kinds.js";
 import { drawAll, undraw } from "./maps.js";

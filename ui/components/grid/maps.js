@@ -47,7 +47,7 @@ export function unfold(header, body) {
 }
 
 // Draws every map of a pane, unless it already shows these pixels. One canvas lies behind all
-// cells: a browser handles each canvas as a layer of its own, and hundreds of them slow every frame.
+// cells: a browser handles each canvas as a separate layer, and hundreds of them slow every frame.
 export function drawAll(root, pane) {
   const { sheet, cells, table, canvas } = pane;
   const width = cells[0][0].clientWidth;

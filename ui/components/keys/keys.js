@@ -40,7 +40,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     list.close();
     link.toggle();
   };
-  // A run that is overtaken leaves the style of the mode that it ended.
+  // An overtaken run leaves the style of the mode that it ended.
   for (const [name, on] of Object.entries({ presenting: data.presenting, lecture: data.lecturing })) {
     for (const style of document.querySelectorAll(`style.${name}`)) style.media = on ? "all" : "not all";
   }
@@ -66,7 +66,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     if (event.key === "Escape") {
       const box = [link.box, list].find((each) => each.open);
       if (box) return box.close();
-      // What is open closes first, and a picture may let go of what it holds.
+      // Open popovers close first, and a picture may drop its selection.
       if (data.presenting && !document.querySelector(OPEN)) {
         setTimeout(() => event.defaultPrevented || leave());
       }
@@ -118,7 +118,7 @@ function component({ root, header: data }, { setTriggerValue }) {
   return root.unlisten;
 }
 
-// Help within the label of a switch asks for no turn of it. Returns: what is pressed.
+// Help within a switch's label must not turn the switch. Returns: the pressed element.
 function aside(event) {
   const [at] = event.composedPath();
   if (at.closest(HELPS)?.closest("label")) {
@@ -134,7 +134,7 @@ function hover(target, { clientX, clientY }, names) {
 }
 
 // Scrolls to a heading by its id, or a part of a component by its class, once the page has it, and again
-// while what stands above it still comes. A tour's bar with the answer stays above it.
+// while content above it still loads. A tour's bar with the answer stays above it.
 function scrollTo(name, tries = 40) {
   const parts = [...document.querySelectorAll(`${MAIN} *`)];
   const at = document.getElementById(name)
@@ -144,11 +144,11 @@ function scrollTo(name, tries = 40) {
     at.style.scrollMarginTop = `calc(${bar}px + 4.5rem)`;
     at.scrollIntoView();
   }
-  const idle = document.querySelector(IDLE); // only then does its patience wear out
+  const idle = document.querySelector(IDLE); // only then do the attempts run out
   if (tries && !(at && idle)) setTimeout(scrollTo, 250, name, tries - Boolean(idle));
 }
 
-// What results of a click say; containers of results have keys that begin so.
+// Text of a click's results; containers of results have keys with this prefix.
 function said() {
   return new Map([...document.querySelectorAll("[class*=st-key-result_]")].map((each) => [each.textContent, each]));
 }
@@ -170,7 +170,7 @@ function bring(before, tries = 80, path = location.pathname, place = null) {
 }
 
 // While presenting, keys reach the page's first picture without a click. The picture alone handles
-// those that it takes.
+// the keys that it uses.
 function pass(event) {
   const picture = firstPicture();
   picture?.focus({ preventScroll: true });
@@ -183,7 +183,7 @@ function firstPicture() {
   const stops = ".component[tabindex='0'], .component [tabindex='0']";
   return [...document.querySelectorAll(`${MAIN} *`)]
     .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
-    .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
+    .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is not a picture
 }
 
 // A second link beside Streamlit's "Skip to main content", past the controls to the first picture.
@@ -246,7 +246,7 @@ function toggle(list) {
   else list.show();
 }
 
-// A button that copies the page's address, which says everything that is chosen, and shows it.
+// A button that copies the page's address, which holds every choice on it, and shows it.
 function linkTo() {
   const button = make("button", "link", "Link", { title: "Copy the link that opens this view again" });
   const status = make("p", "status", { role: "status" });
@@ -258,7 +258,7 @@ function linkTo() {
     box.show();
     address.select();
   };
-  const opens = "It opens this page with all that is chosen now.";
+  const opens = "It opens this page with your current choices.";
   return {
     button,
     box,

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from figures.attention import check_map, describe
-from figures.compare import describe_difference, describe_effect, scale_limit
+from figures.attention import check_map, describe, describe_difference, describe_effect, scale_limit
 from figures.exhibit import Panel
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, fits, floats, labels

@@ -2,7 +2,7 @@
 
 Up to the pronoun, every new token lights the source words that it attends to, averaged over all
 heads. Then the visitor guesses what the pronoun stands for and sees where one head looks, in this
-sentence and in others; then which head, taken out, changes the pronoun.
+sentence and in others; then which head changes the pronoun if removed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Break:
-    """A scene's trials: which head is `word` lost without?"""
+    """A scene's trials: the heads without which `word` is lost."""
 
     word: str
     step: int  # the token with the word

@@ -1,7 +1,7 @@
-// Taking heads out: all heads stand there as buttons, and the translation changes with each choice.
+// Removing heads: every head is a button, and the translation changes with each choice.
 import { make, rove } from "../shared/index.js";
 
-/** Text with the runs between ** in an element of their own. */
+/** Text with the runs between ** in elements of their own. */
 export const runs = (text, tag = "strong", look = "") =>
   text.split("**").map((run, i) => (i % 2 ? make(tag, look, run) : make("span", "", run)));
 
@@ -84,7 +84,7 @@ export const breakPart = {
 
   /** The cells' looks in words. */
   legend({ word }) {
-    const looks = { lit: "had the light", tried: `taken out: “${word}” stays`, hit: `taken out: “${word}” is lost` };
+    const looks = { lit: "had the light", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
     return make("p", "detail", Object.entries(looks).map(
       ([look, words]) => make("span", "look", make("span", `head ${look}`), words)));
   },

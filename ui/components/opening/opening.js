@@ -1,5 +1,5 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
-// stands for. Where motion is unwelcome, each stage stands there at once.
+// stands for. With reduced motion, each stage appears at once.
 import { calm, extend, lasting, make, shown, watch } from "../shared/index.js";
 import { breakPart, runs } from "./breaking.js";
 import { lightPart } from "./light.js";
@@ -74,7 +74,7 @@ class Opening {
     extend(this.root, about, top, this.stage, this.below, this.live);
   }
 
-  /** Set both sentences of the scene; of the translation, what stands before the pronoun. */
+  /** Set both sentences of the scene; of the translation, the part before the pronoun. */
   fill() {
     const { words, special, tokens, step } = this.scene;
     this.words = words.map((text, i) => {
@@ -217,7 +217,7 @@ class Opening {
     return make("button", "answer swap", { onclick: next }, runs(onward[this.at]));
   }
 
-  /** Turn to a scene, before any guess; its sentence then stands in the sidebar, too. */
+  /** Turn to a scene, before any guess; its sentence is then in the sidebar, too. */
   turn(at) {
     if (at !== this.at) {
       this.report("scene", at);

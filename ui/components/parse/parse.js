@@ -33,7 +33,7 @@ function fitting(view) {
   return unit * Math.min(LARGEST, Math.max(SMALLEST, 0.96 * scale));
 }
 
-// The level of every node above the words, and where it stands; `unit` is an em in pixels.
+// The level of every node above the words, and its position; `unit` is an em in pixels.
 function placed(view, unit) {
   const { nodes, words } = view.header;
   const wide = widthsIn(`${unit}px ${getComputedStyle(view.root).fontFamily}`);
@@ -72,7 +72,7 @@ function draw(view) {
   view.lines = header.nodes.map((node, at) => {
     if (node.parent < 0) return null;
     const [from, to] = [plan.places[node.parent], plan.places[at]];
-    // Right angles: a word far from its phrase would else cross the phrases between.
+    // Right angles: a word far from its phrase would otherwise cross the phrases between.
     const d = `M${from.x} ${from.y + 0.4 * unit}v${0.35 * unit}H${to.x}V${to.y - 0.95 * unit}`;
     return shape("path", { d, class: unsure(node) ? "unsure" : "" });
   });

@@ -28,7 +28,7 @@ function component({ root, header, body }) {
   });
 }
 
-// The maps, the last of them large, as matrices, and the line below them.
+// The maps as matrices, the last one large, and the line below them.
 function build(root, { names, label }) {
   const places = [make("div", "small"), make("div", "large")];
   const maps = names.map((name, i) => {

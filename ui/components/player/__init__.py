@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from figures.compare import scale_limit
+from figures.attention import scale_limit
 from figures.labels import (
     EFFECT_ENDS,
     READS_PREDICTS,
@@ -19,7 +19,7 @@ from figures.labels import (
     query_labels,
     show_token,
 )
-from transformer.measures.entropy import nats_to_bits
+from transformer.measures.heads import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
@@ -99,7 +99,7 @@ def player_component(
     """Return the player of a trace as a component.
 
     Args:
-        place: initial place, clamped to range, or else to the mean.
+        place: initial place, clamped to range; missing layers or heads become the mean.
         of: trace identifier.
         words: show whole words as columns; steps are always tokens.
         never: token ids that cannot be taken.
@@ -108,12 +108,12 @@ def player_component(
         group: name of players that move together; "" for a single player.
         asks: let a weight below a token ask for the heads with that weight.
         follows: leave the step buttons to another player of the group.
-        out: heads that are taken out, whose maps are hatched.
+        out: removed heads, whose maps are hatched.
 
     The body holds weights as unsigned integers, the largest meaning 1, with 16 bits, or 8 bits for
     more than `WIDE_LIMIT` weights: `trace.cross` [Ld, H, T, S] in C order, then for every layer and
     head the T (T + 1) / 2 weights of `trace.decoder_self` up to the diagonal, row by row. Measures
-    have a layer and a head more, for all together; signed numbers run from -limit to limit.
+    have one more layer and head, for all together; signed numbers run from -limit to limit.
     """
     n_steps = len(trace.predicted_tokens)
     below = np.tril_indices(n_steps)

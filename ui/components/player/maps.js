@@ -2,7 +2,7 @@
 import { range } from "../shared/index.js";
 
 // Shapes: L layers, H heads, T target positions (queries), S source tokens (keys). Self-attention
-// is sent as its lower triangle, row by row. Measures ("wide") have a layer and head more, for all together; with a
+// is sent as its lower triangle, row by row. Measures ("wide") have one more layer and head, for all together; with a
 // limit above 0, numbers run from -limit to limit.
 
 /** Header and weights of a message, integers from 0 to `full`. */

@@ -201,10 +201,10 @@ class Player {
   partOf(kind) {
     const [layer, head] = this.headOf(kind).map((at) => (at === null ? "mean" : at + 1));
     const place = layer === head && head === "mean" ? "mean" : `${layer}.${head}`;
-    return `${PARTS[kind]} ${place}${this.isOut(kind) ? " (taken out)" : ""}`;
+    return `${PARTS[kind]} ${place}${this.isOut(kind) ? " (removed)" : ""}`;
   }
 
-  /** True if the head on screen is taken out. */
+  /** True if the head on screen is removed. */
   isOut(kind) {
     const at = String([kind, ...this.headOf(kind)]);
     return this.message.header.out.some((head) => String(head) === at);

@@ -47,7 +47,7 @@ export const shiftPart = {
       item.classList.toggle("now", j === t);
     });
     const { input, predicted } = this.message.header;
-    const from = t ? `which step ${t} wrote` : "since nothing is written yet";
+    const from = t ? `which step ${t} wrote` : "since nothing has been written yet";
     this.shiftNote.textContent = plain(
       `Position ${t + 1} reads ${input[t]}, ${from}, and predicts ${predicted[t]}: ` +
         "the decoder's input is its output, shifted right by one place (figure 1).",

@@ -22,7 +22,7 @@ export function weighed({ header, numbers }, divisor) {
   return { logits, weights, output, contribution };
 }
 
-// Sharpness of weights, as in transformer/measures/entropy.py.
+// Sharpness of weights, as in transformer/measures/heads.py.
 export function spreadOf(weights) {
   let [entropy, slope] = [0, 0];
   for (const a of weights) {

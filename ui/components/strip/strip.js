@@ -24,7 +24,7 @@ function tokensOf(header, host) {
   });
 }
 
-// A word as a button, which reports where it stands.
+// A word as a button, which reports its position.
 function asking({ pressed, struck }, host, at, word) {
   const said = struck[at] ? make("span", "unseen", " (hidden)") : [];
   const onclick = () => host.setTriggerValue("word", at);

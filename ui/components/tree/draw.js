@@ -7,7 +7,7 @@ import { drawDisc, fitted, inkOn, plain, sharp, signed, themed } from "../shared
 
 export const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
-const EDGE = 8; // least width for the edges between two columns
+const EDGE = 8; // minimum width for the edges between two columns
 const TALL = 40;
 const THIN = 20;
 const HEAD = 26; // above the rows: the number of the step
@@ -211,7 +211,7 @@ function paintMark(pen, view, box, name, colour, active) {
   pen.roundRect(box.x - 2, box.y - 2, box.w + 4, box.h + 4, 6 * size.unit);
   pen.stroke();
   pen.setLineDash([]);
-  if (view.header.single) return; // there is no other one to tell it from
+  if (view.header.single) return; // there is no other node to tell it from
   const r = Math.max(7, 8.5 * size.unit);
   const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
   const y = box.y + Math.max(-1, 4.5 * size.unit - 4); // below the numbers of the steps

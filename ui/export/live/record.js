@@ -205,7 +205,7 @@ function stagesOf(model, values, trace, { kind, layer, head, query }) {
   };
 }
 
-// Logits of a layer-1 head of the encoder as a sum: `split_logits` in transformer/trace/split.py.
+// Logits of a layer-1 head of the encoder as a sum: `split_logits` in transformer/trace/inspection.py.
 function splitOf(model, values, head) {
   const { d_model: d, n_heads: nHeads } = model.config, size = d / nHeads;
   const { content, x: [entering] } = values.encoder, n = content.length / d;

@@ -9,10 +9,9 @@ import torch
 from headlight import show
 from tests.forks import ROOT
 from tests.transformer.models.huggingface.models import ENCODERS, EVERY
-from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import trace_of
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, CheckpointError
 
 #: The library cannot cache the steps of a T5 with fewer layers in its encoder.
 NAMES = ("byt5", "marian", "bart", "gpt2", "llama", "bert", "roberta")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.factories import make_trace
-from transformer.errors import CheckpointError
 from transformer.models.arrays.maps import ALIASES
 from transformer.models.arrays.trace_file import describe_arrays, load_arrays, save_arrays, trace_of
 from transformer.trace.records import Trace
+from transformer.types import CheckpointError
 
 #: Any text but one that ends in a null character, which NumPy does not keep.
 texts = st.text(max_size=8).filter(lambda text: not text.endswith("\0"))

@@ -27,19 +27,18 @@ from tests.transformer.models.huggingface.models import (
     transformers,
     typed_texts,
 )
-from transformer.errors import CheckpointError, InputError
 from transformer.measures.words import group_labels, word_groups
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import inspect_entry, resolve
 from transformer.models.huggingface.files import check_folder
 from transformer.models.huggingface.model import HuggingFaceModel
 from transformer.models.importers.settings import GENERATING
-from transformer.search.decoding import Decoding, default_decoding
+from transformer.search.request import Decoding, default_decoding
 from transformer.text.marks import is_unknown, unmarked
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, CheckpointError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

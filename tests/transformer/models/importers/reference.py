@@ -19,9 +19,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.tiny_models import SENTENCES
-from transformer.attribution.edges import edges, mix
-from transformer.attribution.effects import effects
-from transformer.attribution.reasons import reasons
+from transformer.attribution.cells import reasons
+from transformer.attribution.edges import edges, effects, mix
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
 from transformer.search.request import excluded

@@ -28,10 +28,10 @@ from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.fairseq import read_dictionary
 from transformer.models.importers.registry import FORMATS
 from transformer.positions import sinusoids
-from transformer.search.decoding import Decoding
+from transformer.search.request import Decoding
 from transformer.search.rules import PAPER
-from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
+from transformer.text.tokenizer import Preparation
 from transformer.translator import Translator
 
 MAKERS: dict[str, Callable[..., reference.Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}

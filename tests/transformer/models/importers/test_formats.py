@@ -29,13 +29,13 @@ from tests.transformer.models.huggingface.models import make_folder
 from tests.transformer.models.importers.foreign import MODELS, fairseq, written
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.importers.pieces import restrict
 from transformer.models.importers.registry import FORMATS, put_in_place
 from transformer.models.importers.torch_content import explanation
 from transformer.text.tokenizer import Tokenizer, TokenizerError
+from transformer.types import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

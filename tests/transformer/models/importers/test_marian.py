@@ -19,19 +19,17 @@ from tests.transformer.models.importers.reference import (
     imported,
 )
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.errors import CheckpointError, InputError
 from transformer.execution.packed import PackedDecoder
 from transformer.execution.steps import PackedSteps
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
 from transformer.models.importers.settings import GENERATING
 from transformer.search.beam import search
-from transformer.search.decoding import default_decoding
 from transformer.search.reader import Reader
-from transformer.search.request import SearchOptions, search_request
-from transformer.search.rules import hugging_face
-from transformer.search.sampling import Sampling
+from transformer.search.request import SearchOptions, default_decoding, search_request
+from transformer.search.rules import Sampling, hugging_face
 from transformer.translator import Translator
+from transformer.types import CheckpointError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

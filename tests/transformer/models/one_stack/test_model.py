@@ -8,17 +8,16 @@ import torch
 from tests.random_stacks import SHAPES, random_stack
 from tests.transformer.conftest import Command, check_trace
 from transformer.config import ConfigError, ModelConfig
-from transformer.errors import InputError
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.config import StackConfig, Task
-from transformer.models.one_stack.files import MASK, load_stack, save_stack
-from transformer.models.one_stack.model import StackSteps
+from transformer.models.one_stack.model import MASK, StackSteps, load_stack, save_stack
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.sampling import Sampling
+from transformer.search.rules import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.tracer import Tracer
+from transformer.types import InputError
 
 
 @pytest.fixture(scope="module", params=SHAPES)
