@@ -71,7 +71,7 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
             found = until_passes(page, partial(measured, page, width, height))
             found += ["it scrolls sideways"] * any(beside > 0 for beside in page.evaluate(TOO_WIDE))
             wrong += [f"scene {number}, press {press}, {width} px: {each}" for each in found]
-        if "The run ends with" in scene["foot"]:
+        if "It stands there first" in scene["foot"]:
             break
         page.keyboard.press(keys[press % len(keys)])
     assert not wrong
@@ -94,8 +94,20 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
 def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page) -> None:
     page.goto(f"{app}/?lecture=attention&scene=3")
     expect(page.get_by_text(SCENES[2].title)).to_be_visible()
-    expect(page.locator(".st-key-scene_foot")).to_contain_text("how many")
-    expect(page.locator(".st-key-scene_foot")).not_to_contain_text("They look at")
+    foot = page.locator(".st-key-scene_foot")
+    expect(foot).to_contain_text("how many")
+    expect(foot).not_to_contain_text("They look at")
+    options = foot.locator("p").nth(1).inner_text()
+
+    def answered() -> None:  # keys are heard once the page has been mounted
+        page.keyboard.press("End")
+        until_idle(page)
+        assert "They look at" in foot.inner_text()
+
+    until_passes(page, answered)
+    shown = foot.locator("p").nth(1)
+    assert shown.inner_text().replace("check", "").split() == options.split()
+    expect(shown.locator("strong", has_text=" ")).to_have_count(1)  # the right one
 
 
 def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:

@@ -78,12 +78,15 @@ def draw_scene(here: TourStop, view: View) -> None:
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
     # Letters, so that a class can vote by hand or card.
-    options = [*map(plain, asked.options)]
-    answer = " \u2003 ".join(f"**{chr(65 + at)}** {option}" for at, option in enumerate(options))
-    if beat == asked.beats:
-        right = options[asked.answer : asked.answer + 1]
-        answer = " ".join([*(f"**{option}.**" for option in right), asked.because])
-    for text in filter(None, (asked.ask, answer)):
+    options = [f"**{chr(65 + at)}** {plain(option)}" for at, option in enumerate(asked.options)]
+    answered, because = beat == asked.beats, ""
+    if answered:
+        because = asked.because
+        options = [
+            f":material/check: **{option.replace('**', '')}**" if at == asked.answer
+            else f":gray[{option}]" for at, option in enumerate(options)
+        ]  # fmt: skip
+    for text in filter(None, (asked.ask, " \u2003 ".join(options), because)):
         foot.markdown(text)
     with st.container(key="scene_ahead"):
         _look_ahead(here, view, asked, beat)
