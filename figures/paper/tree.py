@@ -241,8 +241,7 @@ class Sentences:
                 lit = float(weights[token]) if at == 0 else 0.0
                 look = {"color": preset.chrome.ink}
                 if lit >= _FAINT:
-                    most = lit == weights.max()
-                    look["color"] = self._light(sheet, spans[token], middles[0], lit, most)
+                    look["color"] = self._light(sheet, spans[token], middles[0], lit)
                 elif (at, token) in part.marked:
                     look["color"] = preset.chrome.accent
                 sheet.write([word], middles[at] - 0.65 * size, size, x, weight="bold", **look)
@@ -256,9 +255,7 @@ class Sentences:
             places.append((start, x))
         return places
 
-    def _light(
-        self, sheet: Sheet, span: tuple[float, float], middle: float, weight: float, most: bool
-    ) -> str:
+    def _light(self, sheet: Sheet, span: tuple[float, float], middle: float, weight: float) -> str:
         """Light up a word, write its weight above, the largest bold; return the word's colour."""
         preset, pad = self.preset, 0.12 * self.size
         colour = hex_of(attention_table(preset.theme)[weight_levels(np.array(weight))])
@@ -273,8 +270,9 @@ class Sentences:
             number = f"{weight:.2f}"
             x = sum(span) / 2 - width(number, preset.small) / 2
             y = middle - 0.75 * self.size - 1.3 * preset.small
-            look = {"color": preset.chrome.ink, "weight": "bold"} if most else {}
-            sheet.write([number], y, preset.small, x, **{"color": preset.chrome.muted, **look})
+            most = weight == float(self.part.values.max())
+            look = (preset.chrome.ink, "bold") if most else (preset.chrome.muted, "normal")
+            sheet.write([number], y, preset.small, x, color=look[0], weight=look[1])
         return ink_on(colour)
 
     def _beam(

@@ -91,22 +91,22 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
     expect(page.get_by_text("A lecture fills the window")).to_be_visible()
 
 
+def answered(page: Page, key: str, because: str) -> None:
+    page.keyboard.press(key)  # keys are heard once the page has been mounted
+    until_idle(page)
+    assert because in page.locator(".st-key-scene_foot").inner_text()
+
+
 def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page) -> None:
     page.goto(f"{app}/?lecture=attention&scene=3")
     expect(page.get_by_text(SCENES[2].title)).to_be_visible()
     foot = page.locator(".st-key-scene_foot")
     expect(foot).to_contain_text("how many")
     expect(foot).not_to_contain_text("They look at")
-    options = foot.locator("p").nth(1).inner_text()
-
-    def answered() -> None:  # keys are heard once the page has been mounted
-        page.keyboard.press("End")
-        until_idle(page)
-        assert "They look at" in foot.inner_text()
-
-    until_passes(page, answered)
     shown = foot.locator("p").nth(1)
-    assert shown.inner_text().replace("check", "").split() == options.split()
+    options = shown.inner_text().split()
+    until_passes(page, partial(answered, page, "End", "They look at"))
+    assert shown.inner_text().replace("check", "").split() == options
     expect(shown.locator("strong", has_text=" ")).to_have_count(1)  # the right one
 
 
@@ -115,11 +115,5 @@ def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, 
     foot, grid = page.locator(".st-key-scene_foot"), page.locator(".grid").first
     expect(foot).to_contain_text("How many are masked?")
     expect(grid).to_be_hidden()
-
-    def answered() -> None:  # keys are heard once the page has been mounted
-        page.keyboard.press("PageDown")
-        until_idle(page)
-        assert "all cells above the diagonal" in foot.inner_text()
-
-    until_passes(page, answered)
+    until_passes(page, partial(answered, page, "PageDown", "all cells above the diagonal"))
     expect(grid).to_be_visible()

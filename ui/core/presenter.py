@@ -88,10 +88,7 @@ def draw_presenter(touring: bool, lecturing: bool = False, evidence: str = "") -
 
 
 def pressed() -> tuple[str, int]:
-    """Return and forget the pressed keys: what they turn, and how far; or ("", 0).
-
-    Keys turn a "page", a "stop", a "lecture" or an "answer".
-    """
+    """Return and forget what keys turned, "page", "stop", "lecture" or "answer", and how far."""
     kind, far = st.session_state.pop(_GO, ("", 0))
     return str(kind), int(far)
 
