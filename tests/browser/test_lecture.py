@@ -106,8 +106,8 @@ def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page) -> None:
     shown = foot.locator("p").nth(1)
     options = shown.inner_text().split()
     until_passes(page, partial(answered, page, "End", "They look at"))
-    assert shown.inner_text().replace("check", "").split() == options
-    expect(shown.locator("strong", has_text=" ")).to_have_count(1)  # the right one
+    told = shown.inner_text()
+    assert "check" in told and told.replace("check", "", 1).split() == options, "one is right"
 
 
 def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:
