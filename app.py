@@ -59,6 +59,8 @@ def main() -> None:
     turned, by = presenter.pressed()
     if turned == "lecture":
         guide.leave()
+    elif turned == "answer":
+        url_state.put(guide.GUESS, guide.LAST)
     path, values = asked_for_page()
     if turned == "page":
         path, values = frame.view_beside(here, by)

@@ -201,6 +201,7 @@ class Lines(Panel):
     lines: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and tokens; "▁" begins a word
     marked: frozenset[tuple[int, int]] = frozenset()  # lines and tokens in the accent colour
     light: tuple[int, int] | None = None  # line and token that the light comes from
+    trail: tuple[int, ...] = ()  # for each token of the light's line, one of the first: thin lines
     hidden: frozenset[tuple[int, int]] = frozenset()  # lines and tokens that only keep their place
 
     def __post_init__(self) -> None:

@@ -196,6 +196,7 @@ def _middle(box: Bbox) -> float:
 _LARGEST = 2.2  # type, in sizes of text
 _NAMES = 0.16  # largest share of the width for the names beside the sentences
 _FAINT = 0.05  # weights below this throw no light
+_THIN = 0.03  # weight of a line that only tells where the light was
 
 
 class Sentences:
@@ -226,6 +227,8 @@ class Sentences:
         if part.light:
             line, token = part.light
             left, right = places[line][token]
+            for (x0, x1), on in zip(places[line], part.trail, strict=False):
+                self._beam(sheet, (*places[0][on], middles[0]), (x0, x1, middles[line]), _THIN)
             for (x0, x1), weight in zip(places[0], weights, strict=True):
                 if weight >= _FAINT:
                     self._beam(sheet, (x0, x1, middles[0]), (left, right, middles[line]), weight)
@@ -253,7 +256,7 @@ class Sentences:
         return places
 
     def _light(self, sheet: Sheet, span: tuple[float, float], middle: float, weight: float) -> str:
-        """Light up a word and write its weight above; return the colour of the word."""
+        """Light up a word, write its weight above, the largest bold; return the word's colour."""
         preset, pad = self.preset, 0.12 * self.size
         colour = hex_of(attention_table(preset.theme)[weight_levels(np.array(weight))])
         x, top = preset.margin + span[0] - pad, sheet.tall - middle - 0.62 * self.size
@@ -267,7 +270,9 @@ class Sentences:
             number = f"{weight:.2f}"
             x = sum(span) / 2 - width(number, preset.small) / 2
             y = middle - 0.75 * self.size - 1.3 * preset.small
-            sheet.write([number], y, preset.small, x, color=preset.chrome.muted)
+            most = weight == float(self.part.values.max())
+            look = (preset.chrome.ink, "bold") if most else (preset.chrome.muted, "normal")
+            sheet.write([number], y, preset.small, x, color=look[0], weight=look[1])
         return ink_on(colour)
 
     def _beam(

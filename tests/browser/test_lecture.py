@@ -71,7 +71,7 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
             found = until_passes(page, partial(measured, page, width, height))
             found += ["it scrolls sideways"] * any(beside > 0 for beside in page.evaluate(TOO_WIDE))
             wrong += [f"scene {number}, press {press}, {width} px: {each}" for each in found]
-        if "The run ends with" in scene["foot"]:
+        if "It stands there first" in scene["foot"]:
             break
         page.keyboard.press(keys[press % len(keys)])
     assert not wrong
@@ -91,11 +91,23 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
     expect(page.get_by_text("A lecture fills the window")).to_be_visible()
 
 
+def answered(page: Page, key: str, because: str) -> None:
+    page.keyboard.press(key)  # keys are heard once the page has been mounted
+    until_idle(page)
+    assert because in page.locator(".st-key-scene_foot").inner_text()
+
+
 def test_a_link_opens_a_scene_without_its_answer(app: str, page: Page) -> None:
     page.goto(f"{app}/?lecture=attention&scene=3")
     expect(page.get_by_text(SCENES[2].title)).to_be_visible()
-    expect(page.locator(".st-key-scene_foot")).to_contain_text("how many")
-    expect(page.locator(".st-key-scene_foot")).not_to_contain_text("They look at")
+    foot = page.locator(".st-key-scene_foot")
+    expect(foot).to_contain_text("how many")
+    expect(foot).not_to_contain_text("They look at")
+    shown = foot.locator("p").nth(1)
+    options = shown.inner_text().split()
+    until_passes(page, partial(answered, page, "End", "They look at"))
+    told = shown.inner_text()
+    assert "check" in told and told.replace("check", "", 1).split() == options, "one is right"
 
 
 def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, page: Page) -> None:
@@ -103,11 +115,5 @@ def test_a_stop_of_a_tour_in_a_lecture_shows_its_page_with_the_answer(app: str, 
     foot, grid = page.locator(".st-key-scene_foot"), page.locator(".grid").first
     expect(foot).to_contain_text("How many are masked?")
     expect(grid).to_be_hidden()
-
-    def answered() -> None:  # keys are heard once the page has been mounted
-        page.keyboard.press("PageDown")
-        until_idle(page)
-        assert "all cells above the diagonal" in foot.inner_text()
-
-    until_passes(page, answered)
+    until_passes(page, partial(answered, page, "PageDown", "all cells above the diagonal"))
     expect(grid).to_be_visible()

@@ -125,9 +125,9 @@ SHARE = """() => {
     return Math.max(0, ...shown) / innerHeight;
 }"""
 
-#: Views, and the least share of the height: less than 0.7 for what is flat or stands in a row.
+#: Views, and the least share of the height: less than 0.7 for what is flat, in a row or below one.
 FILL = {
-    "": 0.7, "?view=layers": 0.7, "?view=why": 0.7, "beam": 0.25,
+    "": 0.5, "?view=layers": 0.7, "?view=why": 0.7, "beam": 0.25,
     "attention?display=grid": 0.7, "attention?display=heads": 0.7, "attention?display=matrix": 0.7,
     "head": 0.7, "heads": 0.76, "removals": 0.72, "compare": 0.5, "complexity": 0.7,
     "floor": 0.7, "parsing": 0.65, "family": 0.54, "tokens": 0.25, "positions": 0.4,

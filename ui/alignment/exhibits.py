@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, file_stem
-from figures.labels import cell_name, counted, numbered, row_labels
+from figures.labels import READS_PREDICTS, cell_name, counted, numbered, row_labels
 from transformer.evaluation.alignment import Grid, measured_maps
 from transformer.measures.pharaoh import written
 from transformer.measures.words import LinkUnits, Row, links, word_maps, words_of
@@ -50,7 +50,8 @@ def drawing_of(trace: Trace, row: Row, maps: Floats, *, soft: bool) -> Drawing:
     queries = words.targets if row == "reading" else row_labels(before, words.targets)
     return drawing(
         shown[None, None].astype(np.float32), [(0, 0)], queries, words.sources,
-        mass=0.9 if soft else 1.0, query_title="translation", key_title="source",
+        mass=0.9 if soft else 1.0, key_title="source",
+        query_title="translation" if row == "reading" else READS_PREDICTS,
     )  # fmt: skip
 
 

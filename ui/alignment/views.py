@@ -115,8 +115,9 @@ def draw_links(side: Side) -> None:
     )
     found = sorted(links(maps), key=lambda link: link[::-1])
     words = words_of(trace, row, exhibits.units_of(trace, row))
+    joint = " ← " if row == "reading" else ": "  # what is read for a word is not always its source
     spelled = " · ".join(
-        f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
+        f"{plain(words.targets[target])}{joint}{plain(words.sources[source])}"
         for source, target in found
     )
     log_probs = trace.log_probs

@@ -35,6 +35,7 @@ KEYS: tuple[Key, ...] = (
 LECTURE_KEYS: tuple[Key, ...] = (
     (("PageDown", "ArrowRight", "ArrowDown", " "), "→, Space, Page ↓", "go on", "next-stop"),
     (("PageUp", "ArrowLeft", "ArrowUp"), "←, Page ↑", "go back", "previous-stop"),
+    (("End",), "End", "to the answer", "show-answer"),
     (("b", "."), "B", "blank the screen, and back", "blank"),
 )  # fmt: skip
 
@@ -87,7 +88,7 @@ def draw_presenter(touring: bool, lecturing: bool = False, evidence: str = "") -
 
 
 def pressed() -> tuple[str, int]:
-    """Return and forget the pressed keys: "page", "stop" or "lecture", and how far; or ("", 0)."""
+    """Return and forget what keys turned, "page", "stop", "lecture" or "answer", and how far."""
     kind, far = st.session_state.pop(_GO, ("", 0))
     return str(kind), int(far)
 

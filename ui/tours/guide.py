@@ -68,7 +68,7 @@ _GIVEN = "headlight_tour_given"
 _RESULTS = "headlight_tour_results"  # by a stop's tour and number, whether it was answered right
 _WAS = "headlight_before_lecture"  # address and settings
 BEATS = "headlight_lecture_beats"  # presses of the scene on screen until its answer is there
-_LAST = 99  # beat of a scene that is entered from behind
+LAST = 99  #: beat of a scene that is entered from behind, or asked for its answer
 _KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP, LECTURE, SCENE))
 
 
@@ -228,7 +228,7 @@ def _stepped(here: TourStop, step: int) -> TourStop:
     elif here.tour.lecture and 0 <= (beat := min(before or 0, beats or 0) + step) <= (beats or 0):
         url_state.put(GUESS, beat)
     elif (there := beside(here, step)) is not None:
-        go_to(there.tour, there.number, _LAST if there.tour.lecture and step < 0 else None)
+        go_to(there.tour, there.number, LAST if there.tour.lecture and step < 0 else None)
         st.session_state.pop(BEATS, None)
     return there or here
 

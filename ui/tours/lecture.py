@@ -78,12 +78,13 @@ def draw_scene(here: TourStop, view: View) -> None:
         if beat < asked.beats:
             picture.html('<i class="hides"></i>')
     # Letters, so that a class can vote by hand or card.
-    options = [*map(plain, asked.options)]
-    answer = " \u2003 ".join(f"**{chr(65 + at)}** {option}" for at, option in enumerate(options))
-    if beat == asked.beats:
-        right = options[asked.answer : asked.answer + 1]
-        answer = " ".join([*(f"**{option}.**" for option in right), asked.because])
-    for text in filter(None, (asked.ask, answer)):
+    answered = beat == asked.beats
+    usual, right = ":gray[**{}** {}]" if answered else "**{}** {}", ":material/check: **{} {}**"
+    options = [
+        (right if answered and at == asked.answer else usual).format(chr(65 + at), plain(option))
+        for at, option in enumerate(asked.options)
+    ]
+    for text in filter(None, (asked.ask, " \u2003 ".join(options), asked.because * answered)):
         foot.markdown(text)
     with st.container(key="scene_ahead"):
         _look_ahead(here, view, asked, beat)

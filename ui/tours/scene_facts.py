@@ -17,7 +17,8 @@ from ui.tours import trace_facts
 from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
 from ui.tours.worth_facts import QUARTERS
 
-_MOST_BEATS = 16  # steps of a translation that a lecture shows one by one
+_MOST_STEPS = 16  # of a translation in a lecture
+_MOST_BEATS = 8  # presses for them
 _DIMENSIONS = 48  # of the positions in a picture
 _MOST_MOMENTS = 5
 _MOST_LETTERS = 60  # of a translation that is still noise
@@ -26,13 +27,15 @@ Text = tuple[str, Sequence[str], Sequence[int]]
 
 
 def sentences(*texts: Text, light: tuple[int, int] | None = None, weights: Floats | None = None,
-              title: str = "", until: tuple[int, int] | None = None) -> Lines:  # fmt: skip
+              title: str = "", until: tuple[int, int] | None = None,
+              trail: Sequence[int] = ()) -> Lines:  # fmt: skip
     """Return sentences as a picture.
 
     Args:
         texts: name, tokens and marked tokens of every sentence.
         light, weights: sentence and token that the light comes from, and its weights on the first
             sentence.
+        trail: tokens of the first sentence that had the most light before.
         until: sentence and token before which the picture ends; the rest keeps its place.
     """
     first = tuple(texts[0][1])
@@ -41,20 +44,20 @@ def sentences(*texts: Text, light: tuple[int, int] | None = None, weights: Float
         (at, token) for at, (_, tokens, _) in enumerate(texts) for token in range(len(tokens))
     ]
     return Lines(
-        title, values[None], ("light",), first, light=light,
+        title, values[None], ("light",), first, light=light, trail=tuple(trail),
         lines=tuple((name, tuple(tokens)) for name, tokens, _ in texts),
         marked=frozenset((at, token) for at, text in enumerate(texts) for token in text[2]),
         hidden=frozenset(place for place in places if until and place >= until),
     )  # fmt: skip
 
 
-def written(trace: Trace, step: int, light: bool) -> Lines:
+def written(trace: Trace, step: int, light: bool, trail: Sequence[int] = ()) -> Lines:
     """Return source and translation up to a step, with the light that it was written from."""
     row = trace.cross.mean(axis=(0, 1))[step]
     return sentences(
         _source(trace), ("translation", trace.predicted_tokens, [step]),
         light=(1, step) if light else None, weights=row, until=(1, step + 1),
-        title=f"Step {step + 1} of the translation",
+        title=f"Step {step + 1} of the translation", trail=trail,
     )  # fmt: skip
 
 
@@ -82,7 +85,7 @@ def scene_steps(scene: Scene) -> StopFacts:
     """The steps at which the strongest light moves back, and the map of all steps."""
     trace = scene.trace
     rows = trace.cross.mean(axis=(0, 1))
-    steps = rows[:_MOST_BEATS]
+    steps = rows[:_MOST_STEPS]
     largest, tokens = steps.argmax(axis=-1).tolist(), names(trace.predicted_tokens[: len(steps)])
     back = [quoted(token) for token, (before, after) in
             zip(tokens[1:], pairwise(largest), strict=True) if after < before]  # fmt: skip
@@ -90,7 +93,10 @@ def scene_steps(scene: Scene) -> StopFacts:
         "Cross-attention, mean of all heads", steps, tuple(tokens), tuple(names(trace.src_tokens)),
         "token written", "source token", rings=tuple(largest),
     )  # fmt: skip
-    pictures = [written(trace, step, light=True) for step in range(len(steps))]
+    pictures = [
+        written(trace, step, light=True, trail=largest[:step])
+        for step in spread(range(len(steps)), _MOST_BEATS)
+    ]
     return StopFacts(
         *counts(len(back), 0, max(len(steps) - 1, 1)), {"where": ", ".join(back)},
         form="" if back else "never", pictures=(*pictures, whole),
@@ -206,24 +212,25 @@ def scene_training(scene: Scene) -> StopFacts:
     moments = [*scene.moments().items()]
     if len(moments) < 2:
         raise UnfitError("This model has no snapshots of its training.")
-    texts = [headline(trace) for _, trace in moments]
+    texts = [headline(trace)[:_MOST_LETTERS] for _, trace in moments]
     labels = [f"{updates:,} updates" if updates else "untrained" for updates, _ in moments]
-    first = texts.index(texts[-1])
-    lines: list[Text] = [_source(scene.trace)]
-    for label, text in zip(labels, texts, strict=True):
-        lines.append((label, _words(text[:_MOST_LETTERS]), ()))
-    end, finished = "The finished model writes the same.", headline(scene.trace)
-    if texts[-1] != finished:
-        end = "The finished model, trained further, writes the last line."
-        lines.append(("finished model", _words(finished), ()))
+    if (finished := headline(scene.trace)) != headline(moments[-1][1]):
+        texts, labels = [*texts, finished], [*labels, "finished"]
+    # The word that the end has and the beginning lacks, the longest as the most telling.
+    runs = [_words(text) for text in texts]
+    word = max([word for word in runs[-1] if word not in runs[0]] or runs[-1], key=len)
+    first = next(at for at, run in enumerate(runs) if word in run)
+    lines = [_source(scene.trace)]
+    for label, run in zip(labels, runs, strict=True):
+        lines.append((label, run, [at for at, each in enumerate(run) if each == word]))
     return StopFacts(
-        tuple(labels), first, {"last": quoted(texts[-1]), "first": labels[first], "end": end},
+        tuple(labels), first, {"word": quoted(word[1:])},
         pictures=tuple(sentences(*lines, title="The translation in training", until=until)
                        for until in ((2, 0), None)),
     )  # fmt: skip
 
 
-def spread(items: Sequence[int]) -> list[int]:
-    """Return at most five of the items, the first and the last among them."""
-    places = np.linspace(0, len(items) - 1, min(len(items), _MOST_MOMENTS)).round().astype(int)
+def spread(items: Sequence[int], most: int = _MOST_MOMENTS) -> list[int]:
+    """Return at most so many of the items, the first and the last among them."""
+    places = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)
     return [items[at] for at in dict.fromkeys(places.tolist())]

@@ -64,13 +64,14 @@ def test_pictures_hold_the_answer_only_at_the_end() -> None:
     assert after.lines["not divided"].sum() == pytest.approx(1, abs=1e-3)
 
 
-def test_training_asks_when_the_last_sentence_was_first_written() -> None:
-    stop = SCENES[7]
+def test_training_asks_when_a_word_of_the_end_was_first_written() -> None:
+    stop, shown = SCENES[7], scene()
     assert stop.facts is not None
-    facts = stop.facts(scene())
-    assert facts.options[facts.answer] == "10 updates"
+    facts = stop.facts(replace(shown, trace=replace(shown.trace, text="x late")))
+    assert facts.options[facts.answer] == "finished"
     last = facts.pictures[-1]
-    assert isinstance(last, Lines) and last.lines[-1][0] == "finished model"
+    assert isinstance(last, Lines) and last.lines[-1] == ("finished", ("▁x", "▁late"))
+    assert last.marked == {(4, 1)}
 
 
 def test_a_single_picture_is_the_answer() -> None:

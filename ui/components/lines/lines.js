@@ -111,7 +111,8 @@ function build(root, lines) {
   parts.sheet = make("div", "sheet", { role: "group", "aria-label": lines.label },
     parts.canvas, Object.values(parts.tokens));
   parts.scroll = make("div", "scroll", parts.sheet);
-  const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
+  const titles = [make("span", "query"), make("span", "", lines.key_title)];
+  writeRow(titles[0], lines.query_title);
   const drawing = make("div", "drawing",
     make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
   root.replaceChildren(drawing, ...(isOne(lines) ? [] : [parts.legend]));

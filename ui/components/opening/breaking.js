@@ -57,22 +57,14 @@ export const breakPart = {
   },
 
   ways(trial) {
-    const { scenes, guesses } = this.header;
     const solved = this.scene.breaks.trials.some(({ hit }) => hit);
-    const next = guesses.find((at) => !scenes[at].breaks.trials.some(({ hit }) => hit));
-    const guess = (at) => {
-      this.turn(at);
-      this.guessing = true;
-      this.tell();
-    };
+    const [next] = this.unsolved();
     const ways = [];
     if (this.guessing && !solved) {
       const onclick = ({ currentTarget }) => this.take(currentTarget);
       if (trial) ways.push(make("button", "answer", { onclick }, "Show me"));
     } else if (next !== undefined) {
-      const { word } = scenes[next].breaks;
-      const label = guesses.indexOf(next) ? `Now “${word}”` : this.header.guess;
-      ways.push(make("button", "main", { onclick: () => guess(next) }, label));
+      ways.push(this.guessAt(next, "main"));
     }
     if (solved) {
       const last = next === undefined ? "main" : "answer";
@@ -80,6 +72,23 @@ export const breakPart = {
       ways.push(this.way("floor"));
     }
     return [...ways, this.onward()];
+  },
+
+  /** The scenes whose word depends on a head that is not found yet. */
+  unsolved() {
+    const { scenes, guesses } = this.header;
+    return guesses.filter((at) => !scenes[at].breaks.trials.some(({ hit }) => hit));
+  },
+
+  /** A button that asks which head a scene's word depends on. */
+  guessAt(at, look) {
+    const { scenes, guesses, guess } = this.header;
+    const onclick = () => {
+      this.turn(at);
+      this.guessing = true;
+      this.tell();
+    };
+    return make("button", look, { onclick }, guesses.indexOf(at) ? `Now “${scenes[at].breaks.word}”` : guess);
   },
 
   /** The cells' looks in words. */

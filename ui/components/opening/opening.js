@@ -185,8 +185,8 @@ class Opening {
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess]);
     const outcome = make("p", "verdict", runs(verdict));
-    const explore = this.way("translate");
-    const choices = make("div", "choices", this.removal(), this.onward(), explore);
+    const guesses = this.at ? this.unsolved().map((at) => this.guessAt(at, "answer")) : [];
+    const choices = make("div", "choices", this.removal(), guesses, this.onward(), this.way("translate"));
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
     if (focused) choices.firstChild.focus({ preventScroll: true });

@@ -3,7 +3,7 @@
 import { extend, lightUp, make, plain, sharp, signed } from "../shared/index.js";
 import { inView, reveal, write } from "./dom.js";
 import { strongest } from "./maps.js";
-import { FAINT, MARGIN } from "./player.js";
+import { FAINT } from "./player.js";
 
 export const lanesPart = {
   fillLanes() {
@@ -78,6 +78,7 @@ export const lanesPart = {
     const { laneSpans, limit } = this.message.header;
     const cross = this.row("cross");
     const own = this.row("own");
+    this.rowName.textContent = plain(this.message.header.rows[this.step]);
     [...this.source.children].forEach((item, s) => {
       lightUp(item.firstChild, this.table, cross[s], limit);
       item.lastChild.textContent = written(cross[s]);
@@ -101,35 +102,30 @@ export const lanesPart = {
     reveal(this.source, this.source.children[strongest(cross)]);
   },
 
-  /** Light from the target token to the source tokens it attends to. Around the lines of a lane it takes the margin. */
+  /** Light from the target token to the source tokens it attends to; lines of a lane in between cover it. */
   drawRays() {
     if (!this.look) return;
     const box = this.stage.getBoundingClientRect();
-    const ctx = sharp(this.rays, box.width + MARGIN, box.height);
+    const ctx = sharp(this.rays, box.width, box.height);
     const now = this.steps[this.step];
     if (!now || !inView(this.target, now.closest("li"))) return;
     const from = now.getBoundingClientRect();
-    ctx.translate(MARGIN - box.left, -box.top);
+    ctx.translate(-box.left, -box.top);
     const x0 = from.left + from.width / 2;
     ctx.strokeStyle = this.look.accent;
-    ctx.lineCap = ctx.lineJoin = "round";
+    ctx.lineCap = "round";
     const most = this.message.header.limit || 1;
     const row = this.row("cross").map((value) => Math.abs(value) / most);
-    const [above, below] = [this.source, this.target].map((list) => list.getBoundingClientRect());
-    const aside = below.left - MARGIN / 2;
     [...this.source.children].forEach((item, s) => {
       if (row[s] < FAINT || !inView(this.source, item)) return;
       const to = item.getBoundingClientRect(); // its bottom is below the number
       const x1 = to.left + to.width / 2;
       const half = (from.top - to.bottom) / 2;
-      const straight = to.bottom > above.bottom - 6 && from.top < below.top + 6;
-      const [low, high] = straight ? [from.top - half, to.bottom + half] : [from.top - 4, to.bottom + 4];
       ctx.globalAlpha = 0.2 + 0.7 * row[s];
-      ctx.lineWidth = Math.min(straight ? 7 : 4, 1 + 6 * row[s]);
+      ctx.lineWidth = 1 + 6 * row[s];
       ctx.beginPath();
       ctx.moveTo(x0, from.top);
-      if (straight) ctx.bezierCurveTo(x0, low, x1, high, x1, to.bottom);
-      else for (const at of [[x0, low], [aside, low], [aside, high], [x1, high], [x1, to.bottom]]) ctx.lineTo(...at);
+      ctx.bezierCurveTo(x0, from.top - half, x1, to.bottom + half, x1, to.bottom);
       ctx.stroke();
     });
   },

@@ -35,16 +35,15 @@ export const nextPart = {
       rows.push({ text: predicted[t], probability, id: ids[t], cut: false, taken: true });
     }
     const rest = Math.max(0, 1 - rows.reduce((sum, { probability }) => sum + probability, 0));
-    const others = make("div", "candidate", make("span", "name", "everything else"),
-      make("span", "value", chance(rest)));
-    this.bars.replaceChildren(...rows.map((row) => this.bar(row)), make("li", "others", others));
+    rows.push({ text: "all others", probability: rest, id: null });
+    this.bars.replaceChildren(...rows.map((row) => this.bar(row)));
     this.drawFacts();
   },
 
   /** One candidate: a button if it can be taken. */
   bar({ text, probability, id, cut, taken }) {
     const { steerable, never } = this.message.header;
-    const possible = steerable && !taken && !never.includes(id);
+    const possible = steerable && !taken && ![...never, null].includes(id);
     const name = make("span", "name");
     write(name, text);
     const fill = make("span", "fill");

@@ -12,7 +12,6 @@ import { shiftPart } from "./shift.js";
 import { transportPart } from "./transport.js";
 
 const REPORT_MS = 300;
-export const MARGIN = 14; // px left of the lanes, for light
 export const FAINT = 0.05; // weights below this get no number and no line
 const PARTS = { cross: "cross-attention", decoder_self: "self-attention" };
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
@@ -40,6 +39,8 @@ class Player {
     this.stage = make("div", "stage");
     this.rays = make("canvas", "rays", { "aria-hidden": true });
     this.source = lane(this.stage, "Source", "cross-attention", "Source tokens");
+    this.rowName = make("span", "faint row-name", "", { title: "The query of this step: it reads one token and predicts the next" });
+    this.source.previousSibling.append(this.rowName);
     this.stage.append(make("div", "gap"));
     this.target = lane(
       this.stage, "Translation", "self-attention", "Target tokens, choose one to go there",

@@ -29,9 +29,9 @@ class TreeChoice:
 
 
 def branch_colours(theme: str) -> tuple[str, str]:
-    """Return the hex colours of A and B, distinct from each other and from the accent."""
-    colours = categorical(4, "dark" if theme == "dark" else "light")
-    return colours[1], colours[3]
+    """Return the hex colours of A and B, unlike the accent, queries, keys and values."""
+    colours = categorical(15, "dark" if theme == "dark" else "light")
+    return colours[2], colours[14]
 
 
 def tree_component(
