@@ -25,7 +25,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("", {"tour": "decoding", "stop": "5", "guess": "0"}),
     ("attention", {"display": "matrix", "edit": "off cross.1.1", "kind": "cross", "layer": "2",
                    "head": "1", "queries": "2", "keys": "3"}),
-    ("compare", {"scored": "on"}),
+    ("compare", {"scored": "on"}), ("attention", {"display": "against", "present": "on"}),
     ("", {"present": "on"}),
     ("", {"lecture": "attention"}),
     ("", {"tour": "positions", "stop": "1", "guess": "0"}),
