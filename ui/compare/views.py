@@ -252,7 +252,7 @@ def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     with errors_on_page():
         result = attend(lambda: matching(setup, kind), progress)
     if result is None:
-        st.info("The models have the same words in no sentence, so heads cannot be compared.")
+        st.info("No sentence has the same words in both models, so heads cannot be compared.")
     return result
 
 

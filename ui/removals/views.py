@@ -152,7 +152,7 @@ def effect_of(edits: str) -> Computation[Effect]:
 
 
 def single_heads(edits: Sequence[Edit], config: ModelConfig) -> list[Edit]:
-    """Return the edits, with an edit for each head in place of one for a layer's or all heads."""
+    """Return the edits, with an edit for each head instead of one for a layer's or all heads."""
     heads = [head.off for head in heads_of(config.head_shapes)]
     return [
         single
@@ -195,7 +195,7 @@ def in_sum(alone: Sequence[float], both: float) -> str:
     if abs(both - total) < max(0.1, 0.25 * abs(total)):
         return f"{text}They hardly depend on each other."
     if both < total:
-        return f"{text}They replace each other: together they are needed more than alone."
+        return f"{text}They can replace each other: together they are needed more than alone."
     return f"{text}Once one is removed, the others are needed less."
 
 

@@ -105,7 +105,7 @@ def parts_of_a_score(scene: Scene) -> StopFacts:
 
 @fact
 def least_from_source(scene: Scene) -> StopFacts:
-    """The token with the smallest share of the source, the last one aside."""
+    """The token with the smallest share of the source, not counting the last one."""
     trace, shares = scene.trace, scene.result(MIX).source_share
     order = np.argsort(shares[:-1]).tolist() or [0]
     options, answer = among(order[0], [*order, *order[::-1]], names(trace.predicted_tokens))

@@ -101,7 +101,7 @@ def draw_run(run: Training, use: Callable[[str], None]) -> None:
 
 
 def _draw_try(run: Training) -> None:
-    """Draw a box for a text of the visitor's own, and what the trained models make of it."""
+    """Draw a box for the visitor's own text, and what the trained models make of it."""
     task = TASKS[run.settings[0].task]
     models = [(run.lane(at) / KEPT, settings) for at, settings in enumerate(run.settings)]
     models = [(path, settings) for path, settings in models if path.is_dir()]
