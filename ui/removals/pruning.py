@@ -176,7 +176,7 @@ def in_words(now: Pruning) -> str:
     at = max(place for place, mark in enumerate(marks) if mark <= fitted)
     so_far = "" if now.done or fitted < len(now.steps) else "So far: "
     unseen = (
-        f"On typed sentences that chose none: **{harmless(now.unseen_log_probs, FALL)}**"
+        f"On typed sentences not used to choose: **{harmless(now.unseen_log_probs, FALL)}**"
         if now.unseen
         else "Other text may lose more"
     )

@@ -180,7 +180,7 @@ def draw_together(view: View) -> None:
         else []
     )
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
-    chart = part_needs([*names, "in sum, each alone", "together"], values, current_theme())
+    chart = part_needs([*names, "sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")
 
 
@@ -189,7 +189,7 @@ def in_sum(alone: Sequence[float], both: float) -> str:
     total = sum(alone)
     text = (
         f"One by one, your {len(alone)} edits change the log-probability of the original "
-        f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in sum by "
+        f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in total by "
         f"{signed(total)}; together by {signed(both)}**. "
     )
     if abs(both - total) < max(0.1, 0.25 * abs(total)):

@@ -187,7 +187,7 @@ def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhi
         "right": right, "top": decimal(top, 3),
         "falls": f", and to {last}" if recipe.cooldown else f" ({last})",
     }  # fmt: skip
-    led = f", led to zero over the last {recipe.cooldown:.0%}, a departure"
+    led = f", reaching zero over the last {recipe.cooldown:.0%}, a departure"
     return StopFacts(*numbers(right, [1, n / 2, n], "update {:,.0f}".format), values), _chart(
         "The learning rate", "learning rate",
         f"{whose(facts)}: the rate rises for {recipe.warmup:,} of {n:,} updates, then falls"

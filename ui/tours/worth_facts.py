@@ -197,5 +197,5 @@ def all_at_once(scene: Scene) -> StopFacts:
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},
         {"edit": edits}, "" if out is little else "half",
-        _bars("Change without the heads", ("in sum, each alone", "together"), [total, both]),
+        _bars("Change without the heads", ("sum, each alone", "together"), [total, both]),
     )  # fmt: skip

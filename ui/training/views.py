@@ -108,7 +108,7 @@ def _draw_try(run: Training) -> None:
     if not models:
         return
     text = st.text_input(
-        "Try a text of your own", max_chars=60, key="try_toy", placeholder=task.probe, width=320
+        "Try your own text", max_chars=60, key="try_toy", placeholder=task.probe, width=320
     ).strip()
     for path, settings in models if text else ():
         written = run_at_desk(("toy", path, text), partial(_written, path, text))

@@ -86,7 +86,7 @@ def _draw_shipped() -> None:
             "**How the installed models learned.** Each line is one model, starting from random "
             "weights: its loss on sentences that it did not train on. Lower is better, and most is "
             "learned in the first few hundred updates. An untrained translator does worse than an "
-            "even guess over 8,000 tokens (ln 8,000 = 9.0): it expects the token that it just read. "
+            "even guess over 8,000 tokens (ln 8,000 = 9.0): it expects the token it just read. "
             "Compare the shapes of the lines, not their heights: a gap in English, reversed "
             "letters and German are not equally hard to guess."
         )

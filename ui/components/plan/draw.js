@@ -174,7 +174,7 @@ function drawWays(at, { first, near }, band, x) {
   ways.query.forEach((place) => way([x, floor], narrow, place, look.q, 4));
 }
 
-// A way with an arrow, as that of the chosen word to the next input.
+// A path with an arrow, such as that of the chosen word to the next input.
 function drawWay({ pen }, points, colour, alpha = 1) {
   const [[x, y], end] = [points[0], points.at(-1)];
   Object.assign(pen, { strokeStyle: colour, fillStyle: colour, globalAlpha: alpha, lineWidth: 1.6 });
