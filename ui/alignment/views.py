@@ -108,7 +108,7 @@ def draw_links(side: Side) -> None:
                   "of a word's row, not just the largest.")  # fmt: skip
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
-    if presenting():  # the controls stand below
+    if presenting():  # the controls are below
         st.markdown(f"**Cross-attention, {cell_name(cell)}**: {cell_measure()}, {row} row")
     show(
         exhibits.drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment"

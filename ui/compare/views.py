@@ -210,7 +210,7 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
 def matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     """Match two models' heads, or return None if no sentence can be compared.
 
-    It needs no session, and reports (sentence, sentences).
+    Needs no session; reports (sentences done, all sentences).
     """
     sentences = sentences_for(setup)
     agreements = []

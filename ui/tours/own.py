@@ -27,7 +27,7 @@ MOST_CHARACTERS, MOST_SCENES = 20_000, 50
 MOST_LINK = 2_000  # characters of the setting in a link
 _MOST_SENTENCE = 300  # characters of a sentence, question or answer
 _MOST_SETTINGS = 40
-SIGN = "~"  # begins the setting of a custom lecture; alone, of the text in the session
+SIGN = "~"  # begins a custom lecture's setting; alone, it means the text in the session
 TEXT = "headlight_own_lecture"  # session key: the text
 
 #: Settings of positions that a page creates for a model.

@@ -19,7 +19,7 @@ function headRow({ view, kind, layer, query }, width) {
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
   // A head's path needs the space of the maps and, if narrow, that of other heads' switches.
   const bare = focus.head !== null && count * 58 > width;
-  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of one length
+  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
