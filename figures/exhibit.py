@@ -85,7 +85,7 @@ class Series:
     #: x_title, y_title: axis names
     x_title: str = ""
     y_title: str = ""
-    mark: Mark = "line"  # bars of several lines stand side by side
+    mark: Mark = "line"  # bars of several lines are side by side
     most: float = 0  # that the y axis reaches at least
 
     def __post_init__(self) -> None:
@@ -252,7 +252,7 @@ COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
 #: Maximum rows in a CSV; the NPZ has no limit.
 MOST_ROWS = 2_000_000
 
-# Quotes do not make a text of these. Further apostrophes keep the marker reversible.
+# Quotes do not turn these into text. Further apostrophes keep the marker reversible.
 _NOT_TEXT = re.compile(
     r"""'*(?:
     [\t\r\n] | \s*[=+\-@＝＋－＠]  # starts a formula, full-width signs included
@@ -288,7 +288,7 @@ def to_csv(exhibit: Exhibit) -> bytes:
     count = n_numbers(exhibit)
     if count > MOST_ROWS:
         raise TooLargeError(
-            f"{count:,} numbers are more than a CSV of {MOST_ROWS:,} rows holds; take the NPZ"
+            f"{count:,} numbers exceed a CSV's limit of {MOST_ROWS:,} rows; use the NPZ instead"
         )
     text = io.StringIO(newline="")
     text.write(",".join(map(_quoted, COLUMNS)) + "\r\n")

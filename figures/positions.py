@@ -56,7 +56,7 @@ def clocks(
 ) -> Drawn:
     """Draw each (sin, cos) pair as a clock hand, before and after its rotation.
 
-    Sine points up and cosine right, so a hand stands at the angle pos w_i.
+    Sine points up and cosine right, so a hand points at the angle pos w_i.
 
     Args:
         before: [P, 2], pairs of PE(pos), sine first.  after: [P, 2], the same rotated by M_k.

@@ -66,7 +66,7 @@ def whole(view: View) -> None:
     setup = choice.read_right(setup, left)
     url_state.settle(compared=[member.finished for member in setup.views])
     draw_texts(setup, sides_of(setup))
-    picture = st.container()  # first on screen: the sentence about it and its switches stand below
+    picture = st.container()  # first on screen: the sentence about it and its switches are below
     draw_difference(setup, sides_of(setup))
     with picture:
         story(setup)

@@ -43,8 +43,8 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     layout = choose_one(
         "Layout", layout_param, {name: name.capitalize() for name in LAYOUTS}, inputs[2],
         label_visibility="visible",
-        help="Where sines and cosines go: in turn, as in the paper's formula, or all sines "
-        "first and all cosines after them, as in other implementations.",
+        help="Order of sines and cosines: alternating, as in the paper's formula, or all "
+        "sines and then all cosines, as in other implementations.",
     )  # fmt: skip
     note = ""
     if config:
@@ -56,7 +56,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     if note and tables:
         note += (
             " The end of this page shows it, and one of its dimensions appears among the curves "
-            "beyond training; all other pictures are the paper's formula."
+            "beyond training; all other pictures show the paper's formula."
         )
     if note:
         st.caption(note)

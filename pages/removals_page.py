@@ -1,4 +1,4 @@
-"""Heads off: the effect of taking each part of the model out."""
+"""Heads off: the effect of removing each part of the model."""
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ from ui.work.desk import get_trace, prepare
 
 
 def whole(view: View) -> None:
-    """Draw the effects of edits, and of taking each part out."""
+    """Draw the effects of edits, and of removing each part."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
     with st.container(key="after_lead"):

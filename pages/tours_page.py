@@ -52,7 +52,7 @@ def draw_lectures(view: View) -> None:
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
         "from the chosen model. Arrows, space or a remote move on, B blanks the screen, Esc "
-        "leaves. Choose the model and sentence first; both stay."
+        "leaves. Choose the model and sentence first; the lecture keeps both."
     )
     for tour in guide.LECTURES.values():
         lecture.draw_list(view, tour)

@@ -150,13 +150,13 @@ class ModelConfig:
         for token in self.suppressed_ids:
             if not 0 <= token < self.target_vocab_size or token == self.eos_id:
                 raise ConfigError(
-                    f"suppressed_ids holds {token}; allowed are ids of the vocabulary (0 to "
+                    f"suppressed_ids holds {token}; expected ids of the vocabulary (0 to "
                     f"{self.target_vocab_size - 1}) without eos_id"
                 )
         for token in itertools.chain.from_iterable(self.suppressed_words):
             if not 0 <= token < self.target_vocab_size:
                 raise ConfigError(
-                    f"suppressed_words holds {token}; allowed are ids of the vocabulary (0 to "
+                    f"suppressed_words holds {token}; expected ids of the vocabulary (0 to "
                     f"{self.target_vocab_size - 1})"
                 )
         if self.n_parameters > MAX_PARAMETERS:

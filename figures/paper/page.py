@@ -93,7 +93,7 @@ def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
 
 def _rows(exhibit: Exhibit, preset: Preset) -> list[_Row]:
     count, slide = len(exhibit.parts), bool(preset.height)
-    # A slide is wide: few parts stand side by side on it.
+    # A slide is wide: few parts are side by side on it.
     columns = 0 if slide and count <= _MANY else exhibit.columns
     columns = columns or (count if count <= (4 if slide else 3) else ceil(count**0.5))
     rows: list[_Row] = []

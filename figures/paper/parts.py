@@ -85,7 +85,7 @@ class Matrix:
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            size = min(small, max(cell / _APART, self.least))  # rather smaller than left out
+            size = min(small, max(cell / _APART, self.least))  # smaller rather than left out
             visible = range(0, len(labels), ceil(_APART * size / cell - 1e-6))
             axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=size)
             axis.set_tick_params(pad=0.25 * small)
@@ -175,7 +175,7 @@ def _scale(panel: Panel) -> tuple[Scale, str]:
 
 
 def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Reduce to at most `_MOST_SIDE` per side: of each block the value farthest from 0."""
+    """Reduce to at most `_MOST_SIDE` per side: each block keeps the value farthest from 0."""
     for axis, size in enumerate(values.shape):
         if size > _MOST_SIDE:
             starts = np.arange(_MOST_SIDE) * size // _MOST_SIDE

@@ -1,8 +1,8 @@
 """Search trees, and sentences with light on their words, drawn from boxes, lines and texts.
 
-A tree looks as on screen: steps from left to right, the best rank on top. A wide tree is broken
+A tree looks as on screen: steps from left to right, the best rank at the top. A wide tree is broken
 into bands, which repeat the nodes they continue with a dashed border; a tree that is too tall for a
-page omits its numbers. Sentences are as large as fits; light falls from one word on the words of
+page omits its numbers. Sentences are as large as fit; light falls from one word on the words of
 the first sentence. matplotlib draws neither: boxes and edges are placed here.
 """
 
@@ -196,7 +196,7 @@ def _middle(box: Bbox) -> float:
 _LARGEST = 2.2  # type, in sizes of text
 _NAMES = 0.16  # largest share of the width for the names beside the sentences
 _FAINT = 0.05  # weights below this throw no light
-_THIN = 0.03  # weight of a line that only tells where the light was
+_THIN = 0.03  # weight of a line that only shows where the light was
 
 
 class Sentences:

@@ -4,7 +4,7 @@ A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (se
 noun with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), with an adjective
 (`{a:animal+adj}`) or as a pronoun (`{it:animal}`), or `{adj}`, an adjective that agrees with the
 first noun before it. Words and clauses come from lists in `slots/`, one file a slot: `{beento}`. A
-digit makes it another one: `{name2}`. French "de", "à" and "que" before a slot are contracted and
+digit makes a second one: `{name2}`. French "de", "à" and "que" before a slot are contracted and
 elided: "du chien", "d'Ali"; German "zu dem" is "zum".
 """
 

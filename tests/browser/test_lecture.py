@@ -71,7 +71,7 @@ def test_a_lecture_is_held_by_clicker_alone(app: str, page: Page) -> None:
             found = until_passes(page, partial(measured, page, width, height))
             found += ["it scrolls sideways"] * any(beside > 0 for beside in page.evaluate(TOO_WIDE))
             wrong += [f"scene {number}, press {press}, {width} px: {each}" for each in found]
-        if "It stands there first" in scene["foot"]:
+        if "It first appears there" in scene["foot"]:
             break
         page.keyboard.press(keys[press % len(keys)])
     assert not wrong

@@ -156,7 +156,7 @@ def test_numbers_are_those_of_both_models(open_page: RunApp, root: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "why"), [
-    ("cut", "`cut` cannot be used; B is beta"), ("gone", "`gone` is not here; B is beta"),
+    ("cut", "`cut` cannot be used; B is beta"), ("gone", "`gone` is not installed; B is beta"),
     ("nan", "Choose another model for B"),  # seen only while it is loaded
 ])  # fmt: skip
 def test_a_broken_checkpoint_leaves_the_page_usable(open_page: RunApp, name: str, why: str) -> None:

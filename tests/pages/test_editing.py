@@ -339,7 +339,7 @@ def test_several_edits_against_the_sum_of_their_parts(
         return float(other.log_probs.sum() - trace.log_probs.sum())
 
     alone = [change(each) for each in chosen]
-    expected = f"in sum by {signed(sum(alone))}; together by {signed(change(*chosen))}"
+    expected = f"in total by {signed(sum(alone))}; together by {signed(change(*chosen))}"
     assert expected in messages_in(app)
     assert in_sum([-5.0, -6.0], -20.0).endswith("together they are needed more than alone.")
     assert in_sum([-1.0, -2.0], -1.1).endswith("the others are needed less.")
@@ -355,7 +355,7 @@ def test_heads_are_pruned_and_the_model_opened_at_a_point(
     assert in_words(made) in messages_in(app)
     assert "prune" not in {each.key for each in app.button}  # nothing is left to do
     fallen = tuple(-0.06 * step for step in range(len(made.heads) + 1))
-    assert "that chose none: **1**" in in_words(replace(made, unseen=fallen, n_unseen=1))
+    assert "not used to choose: **1**" in in_words(replace(made, unseen=fallen, n_unseen=1))
     assert "Other text may lose more" in in_words(made)
     mark = made.marks[3]
     press(app, f"left_{mark}")

@@ -98,7 +98,7 @@ def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: T
     (ANIMAL, {"max_length": 0}, "max_length 0"),
     (ANIMAL, {"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
     (ANIMAL, {"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),
-    ([5, 0], {}, "source token 0 cannot be used; allowed are 0 to 109"),
+    ([5, 0], {}, "source token 0 cannot be used; expected 0 to 109"),
     ([5, "x"], {}, "source token 'x' is not a whole number"),
     ([5] * 512, {}, "the sentence has 513 tokens"),
     (b"A dog.", {}, "ids, not bytes"),

@@ -161,7 +161,7 @@ def _projected(parts: dict[Part, Tensor], linear: nn.Linear, head: int, d_k: int
 #: A kind with a layer and a head, 0-based; None for all of them together.
 Place = tuple[AttentionKind, int | None, int | None]
 
-#: Most weights in a trace for which other measures are computed; each takes as much memory.
+#: Maximum weights in a trace for other measures, each of which takes as much memory again.
 MOST_WEIGHTS = 30_000_000
 
 #: Most edges of one kind for which effects are measured: 256 by 256 tokens.

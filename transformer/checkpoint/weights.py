@@ -257,8 +257,7 @@ def check_type(path: Path, name: str, dtype: str) -> None:
     """Refuse a tensor that is not floating-point."""
     if dtype not in DTYPES:
         raise CheckpointError(
-            f"{path}: tensor {name!r} is stored as {dtype}; "
-            "allowed are float32, float16 and bfloat16"
+            f"{path}: tensor {name!r} is stored as {dtype}; expected float32, float16 and bfloat16"
         )
 
 

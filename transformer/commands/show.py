@@ -117,7 +117,7 @@ def show(
     from transformer.models.arrays.trace_file import load_arrays
 
     if port is not None and not 1 <= port <= 65_535:
-        raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")
+        raise InputError(f"--port {port} is not a port; expected 1 to 65535")
     if file.is_dir():
         of_kind(file, "archive")
     if html is not None:

@@ -113,7 +113,7 @@ class Run:
         """Precision and tokens seen; runs that differ in either are not compared.
 
         All rows see the same text, so other tokens come from another vocabulary, such as that of
-        another release of SentencePiece; the loss is per token of it.
+        another release of SentencePiece; its tokens are the unit of the loss.
         """
         return self.precision, self.target_tokens
 

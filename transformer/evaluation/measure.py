@@ -208,7 +208,7 @@ def parser_scores(loaded: checkpoints.Checkpoint, how: Measuring) -> dict[str, A
 def predictions(
     model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[corpora.Pair]
 ) -> dict[str, float]:
-    """Score what a model predicts in some texts: of every next token, or of hidden ones.
+    """Score a model's predictions in some texts: of every next token, or of hidden ones.
 
     Returns: "perplexity", "right" (a share), and "tokens" predicted; NaN for none.
     """

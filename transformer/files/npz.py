@@ -175,11 +175,11 @@ def _header(
     if dtype.hasobject:
         raise CheckpointError(
             f"{path}: array {name!r} {list(shape)} holds Python objects, which could run code; "
-            "allowed are numbers and text (dtype=str instead of dtype=object)"
+            "expected numbers and text (dtype=str instead of dtype=object)"
         )
     if dtype.kind not in "biufU":
         raise CheckpointError(
-            f"{path}: array {name!r} {list(shape)} of {dtype}; allowed are numbers and text (str)"
+            f"{path}: array {name!r} {list(shape)} of {dtype}; expected numbers and text (str)"
         )
     count = math.prod([int(n) for n in shape])
     empty_texts = dtype.itemsize == 0 and count > _MAX_EMPTY

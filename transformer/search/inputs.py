@@ -73,7 +73,7 @@ def checked_ids(
     for token in checked:
         if not 0 <= token < size or token in banned:
             raise InputError(
-                f"{what} token {token} cannot be used; allowed are 0 to {size - 1} "
+                f"{what} token {token} cannot be used; expected 0 to {size - 1} "
                 f"without {', '.join(map(str, banned))}"
             )
     return checked

@@ -64,7 +64,7 @@ def randomised(model: Tracer, seed: int = 0) -> Tracer:
 
 
 class Target(NamedTuple):
-    """A greedy translation as token ids, or its first token if it reached the length limit."""
+    """A greedy translation as token ids, or only its first token if it reached the length limit."""
 
     ids: Sequence[int] | None  # None if the model rejects the sentence
     cut: bool = False

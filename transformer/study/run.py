@@ -124,7 +124,7 @@ def _elsewhere(
 
 
 def _packed(ref: ModelRef, device: str, corpus: Corpus, examples: int | None, part: Part) -> Packed:
-    """Return a part's file on another machine, which keeps the model open."""
+    """Compute a part's file on another machine, which keeps the model open."""
     key = ref, device, corpus.digest, examples
     if key not in _OPEN:
         _OPEN.clear()

@@ -35,7 +35,7 @@ def word_map(
 
 
 def hard(maps: Floats) -> Floats:
-    """Return a map [t, s] with the largest weight of each row alone."""
+    """Return a map [t, s] with only the largest weight of each row."""
     only = np.zeros_like(maps)
     for source, target in links(maps):
         only[target, source] = maps[target, source]
@@ -65,7 +65,7 @@ def word_for_word(
         measure: of the edges of cross-attention, see `headlight.measured`.
         layer, head: from 0; None is all of them.
         row: "reading" has a word as input, "predicting" writes it.
-        soft: draw the lines that hold 90% of each row, not its largest alone.
+        soft: draw the lines that hold 90% of each row, not only its largest.
     """
     words = words_of(trace, row, units_of(trace, row))
     maps = word_map(model, trace, measure, layer, head, row)

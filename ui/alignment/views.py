@@ -55,8 +55,8 @@ _OWN = "headlight_own_links"
 
 #: Where gold links come from, and their names on screen.
 GOLDS = {
-    "made": "Training text that knows its links", "letters": "Strings and their reversals",
-    "drawn": "RWTH: links that people drew", "own": "My own",
+    "made": "Training text with known links", "letters": "Strings and their reversals",
+    "drawn": "RWTH: links drawn by people", "own": "My own",
 }  # fmt: skip
 
 
@@ -105,10 +105,10 @@ def draw_links(side: Side) -> None:
         names = {name: f"{name.capitalize()} row" for name in exhibits.ROWS}
         choose_one("Row", AlignmentChoice.row, names, st.container(width="content"))
         st.toggle("Soft", **bound(AlignmentChoice.soft), help="All links that together hold 90% "
-                  "of a word's row, not the largest alone.")  # fmt: skip
+                  "of a word's row, not just the largest.")  # fmt: skip
         cells_control()
     soft, maps = url_state.get(AlignmentChoice.soft), computed(view, map_of(side))
-    if presenting():  # the controls stand below
+    if presenting():  # the controls are below
         st.markdown(f"**Cross-attention, {cell_name(cell)}**: {cell_measure()}, {row} row")
     show(
         exhibits.drawing_of(trace, row, maps, soft=soft).component(max_height=400), key="alignment"
@@ -154,7 +154,7 @@ def golds_of(view: View) -> tuple[str, ...]:
 
 
 def _folder() -> Path | None:
-    """Return the folder that has the links that people drew, or None."""
+    """Return the folder that has the links drawn by people, or None."""
     root = Path(__file__).parents[2]
     places = [os.environ.get("HEADLIGHT_DATA"), root / "data", root.parent / "shared" / "data"]
     found = (Path(place) for place in places if place and (Path(place) / FOLDER).is_dir())
@@ -162,7 +162,7 @@ def _folder() -> Path | None:
 
 
 def gold_of(name: str, view: View) -> Aligned:
-    """Return a set of gold links, at most `MOST` pairs of it. Raises `DataError`."""
+    """Return a set of gold links, at most `MOST` of its pairs. Raises `DataError`."""
     source, target = languages_of_training(view.entry.whole, view.entry.metrics)
     if name == "drawn" and (folder := _folder()) is not None:
         aligned = read_gold(folder, source)

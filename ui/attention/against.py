@@ -38,7 +38,7 @@ def say_measure(view: View, choice: AttentionChoice, *, check: bool = False) -> 
 def draw_keys(view: View, choice: AttentionChoice, key: str = "every") -> None:
     """Draw the attention of a map by class of key and, beside words only, the map with every key.
 
-    Of lines, it is the map of the first head.
+    For lines, use the map of the first head.
     """
     lines = [(choice.kind, *head) for head in choice.heads[:1] if choice.display == "heads"]
     for place in (*places_of(choice), *lines):
@@ -101,6 +101,6 @@ def choose_second() -> None:
 def draw_differences(sentences: list[str]) -> None:
     """Draw the cells on which two measures disagree most, and what the second one shows."""
     texts = CELL_TEXTS[url_state.get(CellChoice.against)]
-    agree = f"They agree: compared with the largest of its map, no cell differs by {SMALL:.0%}."
+    agree = f"They agree: relative to the largest of its map, no cell differs by {SMALL:.0%}."
     st.markdown("\n".join(map("- {}".format, sentences)) or agree)
     st.caption(f"**{texts['label']}.** {texts['text']}")

@@ -126,7 +126,7 @@ class AttentionSettings(Choice):
     def enter(cls, trace: Trace) -> None:
         """Forget tokens selected in another sentence, unless a link has just set them.
 
-        Edits and moments of training change the translation of a sentence, and keep the tokens.
+        Edits and moments of training change the translation of a sentence, but keep the tokens.
         """
         url_state.settle(tokens=trace.src_tokens)
 
@@ -190,7 +190,7 @@ def read_choice(
 
 
 def places_of(choice: AttentionChoice) -> tuple[Place, ...]:
-    """Return the place of the map under the lens or matrix, () for chosen heads combined."""
+    """Return the position of the map under the lens or matrix, () for combined heads."""
     alone = choice.display != "heads" and not choice.chosen
     return ((choice.kind, *choice.cell),) if alone else ()
 

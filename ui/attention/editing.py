@@ -239,7 +239,7 @@ def draw_texts(view: View, trace: Trace) -> None:
 
 
 def draw_effect(view: View, trace: Trace) -> None:
-    """Draw the effect of edits by token; below the picture, which a switch must not move."""
+    """Draw the effect of edits by token, below the picture, so that a switch does not move it."""
     if view.entry.ref.edits:
         draw_changes(view, trace, get_trace(view.original))
 
@@ -287,7 +287,7 @@ def _offer_hiding(trace: Trace, word: Sequence[int]) -> None:
 
 
 def heads_out(view: View, trace: Trace) -> dict[str, Bools] | None:
-    """Return the heads that are out by kind, or None if the model takes no edits."""
+    """Return the removed heads by kind, or None if the model takes no edits."""
     if view.kind != "checkpoint":
         return None
     edits = parse_edits(view.entry.ref.edits)
@@ -297,7 +297,7 @@ def heads_out(view: View, trace: Trace) -> dict[str, Bools] | None:
 
 
 def take_switch(off: Mapping[str, Bools]) -> None:
-    """Take heads out, or bring them back, as the grid reports. A callback."""
+    """Remove or restore heads, as the grid reports. A callback."""
     if report := switched(st.session_state["grid"].get("switch"), off):
         kind = next(kind for kind in ATTENTION_KINDS if kind == report.tab)
         switch(kind, report.heads, join=report.join)

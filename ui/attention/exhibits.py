@@ -69,7 +69,7 @@ def attention(
         display: "matrix", "grid" of every layer and head, or "heads" as lines.
         units: "tokens" or "words".
         dim: cover special tokens.
-        chosen: combine `heads` in the matrix in place of `layer` and `head`.
+        chosen: combine `heads` in the matrix instead of `layer` and `head`.
         heads: (layer, head) from 0.
         mass: share of a query's weight that its lines hold.
         pin: marked token, ("query", position) or ("key", position).

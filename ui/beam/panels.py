@@ -112,7 +112,7 @@ def draw_node(search: Search, node: Node, letter: str = "") -> None:
 
 
 def _draw_go_on_button(search: Search, node: Node) -> None:
-    """Draw the button that continues the search from a node, also if it was dropped."""
+    """Draw the button that continues the search from a node, even if it was dropped."""
     if node.outcome in ("finished", "cut"):
         return
     ids = [earlier.token_id for earlier in search.tree.prefix(node.index)]

@@ -165,7 +165,7 @@ def read_setup(view: View) -> Setup:
     refused, entry = "", find(entries, name)
     if entry is None or not entry.ok:
         if name:
-            refused = "cannot be used" if name in entries else "is not here"
+            refused = "cannot be used" if name in entries else "is not installed"
         entry = find(entries, others[0])
         assert entry is not None
     elif name not in others:  # another checkpoint's training snapshot, from a link

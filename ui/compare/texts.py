@@ -261,7 +261,7 @@ def consequence(one: Text, other: Text) -> str:
     if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
-    return f"**After words that are the same, A writes {a} and B {b}.**"
+    return f"**After identical words, A writes {a} and B {b}.**"
 
 
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:

@@ -210,7 +210,7 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
 def matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     """Match two models' heads, or return None if no sentence can be compared.
 
-    It needs no session, and reports (sentence, sentences).
+    Needs no session; reports (sentences done, all sentences).
     """
     sentences = sentences_for(setup)
     agreements = []
@@ -252,7 +252,7 @@ def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     with errors_on_page():
         result = attend(lambda: matching(setup, kind), progress)
     if result is None:
-        st.info("The models have the same words in no sentence, so heads cannot be compared.")
+        st.info("No sentence has the same words in both models, so heads cannot be compared.")
     return result
 
 

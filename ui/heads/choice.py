@@ -80,8 +80,8 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without a head, a token loses (blue) or gains (orange) so much of its "
-        "probability, on average over many sentences. *Heads off* sums your tokens, in nats.",
+        "single removal", "Without a head, a token loses (blue) or gains (orange) this much of "
+        "its probability, on average over many sentences. *Heads off* sums your tokens, in nats.",
         loss=True,
     ),
     "bleu": Measure(

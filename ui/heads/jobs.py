@@ -53,7 +53,7 @@ def begin(ref: ModelRef) -> str | None:
 def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:
     """Study unannotated sentences, with the fast importance measures.
 
-    Args: report: called with (steps done, steps in all); may raise to stop.
+    Args: report: called with (steps done, total steps); may raise to stop.
     """
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / f"{OWN}.txt"

@@ -104,13 +104,13 @@ def pruning(
     model: Translator, trace: Trace, languages: tuple[str, str] | None = None,
     heads: int | None = None, unseen: tuple[str, str] | None = None,
 ) -> Exhibit:  # fmt: skip
-    """Return what is left of a translator as its heads go, the least harmful first, as a figure.
+    """Return what is left of a translator without its least harmful heads, as a figure.
 
     Args:
-        trace: its sentence counts, with the translation that the model wrote.
-        languages: every other of the 200 typed sentences counts instead, in this source and
+        trace: its sentence is the text, with the translation that the model wrote.
+        languages: every other of the 200 typed sentences is the text instead, in this source and
             target language (en, de or fr); the rest is unseen text.
-        heads: that go at most; None is all.
+        heads: removed at most; None is all.
         unseen: languages of typed sentences as unseen text for the sentence.
     """
     if heads is not None:
@@ -135,7 +135,7 @@ def pruning_exhibit(now: Pruning, on_typed: bool) -> Exhibit:
     }
     return Exhibit(
         "pruning", "What is left as heads go",
-        f"Heads are taken out one after the other, those first that harm {text} least, and in "
+        f"Heads are removed one by one, first those that harm {text} least, and in "
         f"{values.shape[1]} random orders; BLEU of greedy translations against {reference}.",
         (
             Series("Log-probability of a token, nats", n - places, log_probs_of(now),

@@ -49,11 +49,11 @@ Text = Mapping[str, tuple[str, str]]
 def draw_pruning(view: View) -> None:
     """Draw the choice of a text, the curves so far, and ways to open the model at a point.
 
-    The model without its edits is pruned, so that the curves stay while a point of them is opened.
+    Prune the model without its edits, so that the curves remain while one of their points is open.
     """
     st.subheader("How many heads can go?", anchor=False)
     st.markdown(
-        "Heads go one after the other, the least harmful first. Random "
+        "Heads are removed one by one, the least harmful first. Random "
         "orders show what chance would do. **Choose a point to open the model there.**"
     )
     edited, view = view, view.original
@@ -97,7 +97,7 @@ def _start(work: Hashable) -> None:
 
 
 def _prune(asked: Request, of: Text, work: Hashable) -> Pruning:
-    """Prune from where it stands to the end, in turn with other computations."""
+    """Continue pruning to the end, alternating with other computations."""
     recorded, model = results.trace(asked), load(asked)
     assert isinstance(model, Translator)  # the page needs its internals
     text = text_of_pruning(model, recorded, **of)
@@ -114,7 +114,7 @@ class _Growing(Progress):
     """A bar that draws the curves as they grow."""
 
     def __init__(self, work: Hashable, draw: Callable[[Pruning], None]) -> None:
-        super().__init__(work, "Taking heads out: {step} of {most}")
+        super().__init__(work, "Removing heads: {step} of {most}")
         self._pruning, self._draw, self._drawn_steps = work, draw, 0
 
     def __call__(self, step: int, most: int) -> None:
@@ -176,7 +176,7 @@ def in_words(now: Pruning) -> str:
     at = max(place for place, mark in enumerate(marks) if mark <= fitted)
     so_far = "" if now.done or fitted < len(now.steps) else "So far: "
     unseen = (
-        f"On typed sentences that chose none: **{harmless(now.unseen_log_probs, FALL)}**"
+        f"On typed sentences not used to choose: **{harmless(now.unseen_log_probs, FALL)}**"
         if now.unseen
         else "Other text may lose more"
     )

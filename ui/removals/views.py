@@ -152,7 +152,7 @@ def effect_of(edits: str) -> Computation[Effect]:
 
 
 def single_heads(edits: Sequence[Edit], config: ModelConfig) -> list[Edit]:
-    """Return the edits, with an edit for each head in place of one for a layer's or all heads."""
+    """Return the edits, with an edit for each head instead of one for a layer's or all heads."""
     heads = [head.off for head in heads_of(config.head_shapes)]
     return [
         single
@@ -180,7 +180,7 @@ def draw_together(view: View) -> None:
         else []
     )
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
-    chart = part_needs([*names, "in sum, each alone", "together"], values, current_theme())
+    chart = part_needs([*names, "sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")
 
 
@@ -189,13 +189,13 @@ def in_sum(alone: Sequence[float], both: float) -> str:
     total = sum(alone)
     text = (
         f"One by one, your {len(alone)} edits change the log-probability of the original "
-        f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in sum by "
+        f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in total by "
         f"{signed(total)}; together by {signed(both)}**. "
     )
     if abs(both - total) < max(0.1, 0.25 * abs(total)):
         return f"{text}They hardly depend on each other."
     if both < total:
-        return f"{text}They replace each other: together they are needed more than alone."
+        return f"{text}They can replace each other: together they are needed more than alone."
     return f"{text}Once one is removed, the others are needed less."
 
 

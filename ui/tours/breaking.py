@@ -1,4 +1,4 @@
-"""The opening's second half: the visitor takes heads out until a word of the translation changes.
+"""The opening's second half: the visitor removes heads until a word of the translation changes.
 
 No head is stored: the one that changes the word is searched for in the model as it is.
 """
@@ -110,7 +110,7 @@ def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head |
 
 
 def _instead(before: str, after: str, word: str) -> str:
-    """Return the word that stands where another was, or ""."""
+    """Return the word that replaced another, or ""."""
     old, new = (re.findall(r"\w+", text) for text in (before, after))
     for kind, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
         if kind == "replace" and end - start == last - first and word in old[start:end]:

@@ -3,7 +3,7 @@
 A link holds the tour, the stop and any settings, without the reader's answer; `?tour=heads&stop=3`
 or `?lecture=attention&scene=3` is enough. A lecture is a tour whose stops are shown
 full screen, see `ui.tours.lecture`.
-Entering a stop replaces all settings by its own; those in the link take precedence. From then on
+Entering a stop replaces all settings with its own; those in the link take precedence. From then on
 the reader is free to change them.
 """
 
@@ -57,7 +57,7 @@ Guess = int | None
 
 TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
 STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
-#: A lecture's name, or a lecture of one's own as `ui.tours.own.link_of` writes it.
+#: A lecture's name, or a custom lecture as `ui.tours.own.link_of` writes it.
 LECTURE: Param[str] = Param("lecture", url_state.text(url_state.MAX_URL_CHARACTERS), "")
 SCENE: Param[int] = Param("scene", url_state.whole(1, 99), 1)
 GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
@@ -68,7 +68,7 @@ _GIVEN = "headlight_tour_given"
 _RESULTS = "headlight_tour_results"  # by a stop's tour and number, whether it was answered right
 _WAS = "headlight_before_lecture"  # address and settings
 BEATS = "headlight_lecture_beats"  # presses of the scene on screen until its answer is there
-LAST = 99  #: beat of a scene that is entered from behind, or asked for its answer
+LAST = 99  #: beat of a scene that is entered from the next one, or asked for its answer
 _KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP, LECTURE, SCENE))
 
 
@@ -137,7 +137,7 @@ def go_to(tour: Tour, number: int, beat: Guess = None) -> None:
 
 
 def leave() -> None:
-    """Leave the tour or lecture; a lecture for the page before it. A callback."""
+    """Leave the tour or lecture; a lecture returns to the page before it. A callback."""
     lecture = bool(url_state.get(LECTURE))
     url_state.forget(TOUR, STOP, GUESS, LECTURE, SCENE)
     st.session_state.pop(_AT, None)
@@ -151,7 +151,7 @@ def fits(view: View) -> bool:
     """Return True if the reader's tour can question this model.
 
     The tour on roles needs a studied model, other tours an encoder-decoder of this project. In a
-    lecture every scene speaks for itself.
+    lecture each scene checks the model itself.
     """
     here = current_stop()
     if here is not None and here.tour.lecture:
@@ -176,7 +176,7 @@ def draw_unfit(view: View) -> None:
     else:
         st.info(
             "Tours need one of this project's encoder-decoder models: choose one under Model. "
-            "Only *What heads do* takes any model that was studied."
+            "Only *What heads do* works with any studied model."
         )
     st.button("Leave the tour", on_click=leave, key="tour_leave")
 
@@ -268,7 +268,7 @@ def draw_bar(view: View, on: Page) -> None:
 
 
 def scene_of(view: View) -> Scene:
-    """Return what questions about the view may use; they are of the model without edits."""
+    """Return what questions about the view may use; they concern the model without edits."""
     view = view.original
     entry = view.entry
     trace, config = get_trace(view), cast("ModelConfig", entry.config)

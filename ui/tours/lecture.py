@@ -60,7 +60,7 @@ def draw_scene(here: TourStop, view: View) -> None:
         st.markdown(f":gray[{here.number} / {len(here.tour.stops)}]", width="content")
     picture, foot = (st.container(key=f"scene_{part}") for part in ("picture", "foot"))
     foot = foot.empty().container()
-    if fresh:  # nothing of the scene before stays while this one is computed
+    if fresh:  # nothing of the previous scene remains while this one is computed
         picture = picture.empty()
     try:
         asked = asked_in(here, view)

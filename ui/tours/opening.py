@@ -43,7 +43,7 @@ _PLAYS = "headlight_opening"
 _ASKED = "asked"
 #: Session key: True once the page is drawn behind it.
 _COVERS = "headlight_opening_covers"
-#: Session key: pairs of a scene and the head taken out of it, None for the head that decides.
+#: Session key: pairs of a scene and the head removed from it, None for the head that decides.
 _TRIALS = "headlight_opening_trials"
 #: Session key: `times_asked` when it began.
 _ASKS = "headlight_opening_asks"

@@ -6,7 +6,7 @@
     ! Head 2.
 
 A title, then scenes: a link with one sentence, and below it a question and an answer. The text is
-untrusted, also from a link: it has limits, and nothing of it becomes markup or an address.
+untrusted, even in a link: it has limits, and none of it becomes markup or an address.
 """
 
 import binascii
@@ -27,7 +27,7 @@ MOST_CHARACTERS, MOST_SCENES = 20_000, 50
 MOST_LINK = 2_000  # characters of the setting in a link
 _MOST_SENTENCE = 300  # characters of a sentence, question or answer
 _MOST_SETTINGS = 40
-SIGN = "~"  # begins the setting of a lecture of one's own; alone, of the text in the session
+SIGN = "~"  # begins a custom lecture's setting; alone, it means the text in the session
 TEXT = "headlight_own_lecture"  # session key: the text
 
 #: Settings of positions that a page creates for a model.
@@ -60,7 +60,7 @@ def read_text(text: str, find: Find, name: str = SIGN) -> Tour:
             if not stops:
                 raise InputError(f"line {number}: a question or answer before the first link")
             if stops[-1].facts is not None:
-                raise InputError(f"line {number}: this scene has a question of its own")
+                raise InputError(f"line {number}: this scene already has its own question")
             key = "ask" if sign == "?" else "because"
             stops[-1] = replace(stops[-1], texts={**stops[-1].texts, key: plain(rest)})
         elif line:
@@ -123,7 +123,7 @@ def link_of(text: str, find: Find) -> str:
     setting = SIGN + urlsafe_b64encode(packed).decode().rstrip("=")
     if len(setting) > MOST_LINK:
         raise InputError(
-            f"the link would have {len(setting):,} characters, at most {MOST_LINK:,}; "
+            f"the link would have {len(setting):,} characters; at most {MOST_LINK:,} are allowed; "
             "hand out the file instead"
         )
     return setting

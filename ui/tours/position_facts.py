@@ -11,9 +11,9 @@ from ui.tours.stops import Scene, StopFacts, fact, numbers
 
 #: Notes before a question if the picture shows other positions than the checkpoint's.
 _NOTES = {
-    "learned": "This model learned its positions (table 3, row E); take the paper's sines. ",
-    "stored": "This model keeps its positions as a table of numbers; take the paper's sines. ",
-    "relative": "This model adds no positions to its embeddings; take the paper's sines. ",
+    "learned": "This model learned its positions (table 3, row E); use the paper's sines. ",
+    "stored": "This model keeps its positions as a table of numbers; use the paper's sines. ",
+    "relative": "This model adds no positions to its embeddings; use the paper's sines. ",
 }
 
 

@@ -1,4 +1,4 @@
-"""Facts and pictures of a lecture's scenes, of the model as it is."""
+"""Facts and pictures of a lecture's scenes, from the model as it is."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -231,6 +231,6 @@ def scene_training(scene: Scene) -> StopFacts:
 
 
 def spread(items: Sequence[int], most: int = _MOST_MOMENTS) -> list[int]:
-    """Return at most so many of the items, the first and the last among them."""
+    """Return at most this many items, including the first and the last."""
     places = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)
     return [items[at] for at in dict.fromkeys(places.tolist())]

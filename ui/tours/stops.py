@@ -1,7 +1,7 @@
 """Parts of tours and lectures: stops, questions answered by the view's own model, and their sheet.
 
 A stop names settings as the URL does, so it can set up any page. A stop of a lecture is a scene: it
-has pictures of its own, or shows its page. A sheet is a tour's questions and answers as a page to
+has its own pictures, or shows its page. A sheet is a tour's questions and answers as a page to
 print.
 """
 
@@ -63,7 +63,7 @@ class Broken(NamedTuple):
 
 
 def _unknown(*_: Any) -> Any:
-    raise ValueError("this scene has no model to take parts out of")
+    raise ValueError("this scene has no model to remove parts from")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Question:
 
     @property
     def beats(self) -> int:
-        """Presses until the answer is there."""
+        """Presses until the answer appears."""
         return max(len(self.pictures) - 1, int(bool(self.ask or self.because)))
 
     def picture(self, beat: int) -> Panel | Series | None:
@@ -228,7 +228,7 @@ def read_tours(file: str, *, lecture: bool = False) -> dict[str, Tour]:
     return {table["name"]: tour(**table) for table in tables}
 
 
-#: The opening: the riddle, its light, a head taken out, the guess; then pages.
+#: The opening: the riddle, its light, a removed head, the guess; then pages.
 (OPENING_TOUR,) = read_tours("opening.toml").values()
 
 

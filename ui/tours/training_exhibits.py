@@ -50,7 +50,7 @@ def _chart(
 
 
 def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
-    """Return a figure of the tour of training: what a checkpoint's metrics.json says of it.
+    """Return a figure of the tour of training: what a checkpoint's metrics.json says about it.
 
     Args:
         checkpoint: the model's folder.
@@ -60,7 +60,7 @@ def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
     """
     entry = inspect_entry(checkpoint)
     if entry.config is None:
-        raise InputError(entry.error or f"{entry.name} is no checkpoint of Headlight")
+        raise InputError(entry.error or f"{entry.name} is not a Headlight checkpoint")
     if figure not in FIGURES:
         raise InputError(f"figure {figure!r} is not one of {', '.join(FIGURES)}")
     return training_exhibit(facts_of(entry.config, entry.metrics), "", entry.name, figure, length)
@@ -79,7 +79,7 @@ names, values = figure.arrays["names"], figure.arrays["values"]
 
 
 def lesson(figure: str) -> Callable[[Lesson], Lesson]:
-    """Register a stop's question, and the figure with its answer."""
+    """Register a stop's question and the figure with its answer."""
 
     def register(function: Lesson) -> Lesson:
         @wraps(function)
@@ -150,7 +150,7 @@ def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exh
     options = numbers(total, [total / 10, total * 10, total * 100], how_long)
     return StopFacts(*options, {"whose": several, "on": plain(on)}), _chart(
         "Hours of training", "hours",
-        f"Training of {title} took {how_long(total)} in all{on} (section 5.2).",
+        f"Training of {title} took {how_long(total)} in total{on} (section 5.2).",
         {name: part.hours for name, part in parts.items()},
     )  # fmt: skip
 
@@ -187,7 +187,7 @@ def peak(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exhi
         "right": right, "top": decimal(top, 3),
         "falls": f", and to {last}" if recipe.cooldown else f" ({last})",
     }  # fmt: skip
-    led = f", led to zero over the last {recipe.cooldown:.0%}, a departure"
+    led = f", reaching zero over the last {recipe.cooldown:.0%}, a departure"
     return StopFacts(*numbers(right, [1, n / 2, n], "update {:,.0f}".format), values), _chart(
         "The learning rate", "learning rate",
         f"{whose(facts)}: the rate rises for {recipe.warmup:,} of {n:,} updates, then falls"

@@ -105,7 +105,7 @@ def parts_of_a_score(scene: Scene) -> StopFacts:
 
 @fact
 def least_from_source(scene: Scene) -> StopFacts:
-    """The token with the smallest share of the source, the last one aside."""
+    """The token with the smallest share of the source, not counting the last one."""
     trace, shares = scene.trace, scene.result(MIX).source_share
     order = np.argsort(shares[:-1]).tolist() or [0]
     options, answer = among(order[0], [*order, *order[::-1]], names(trace.predicted_tokens))
@@ -197,5 +197,5 @@ def all_at_once(scene: Scene) -> StopFacts:
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},
         {"edit": edits}, "" if out is little else "half",
-        _bars("Change without the heads", ("in sum, each alone", "together"), [total, both]),
+        _bars("Change without the heads", ("sum, each alone", "together"), [total, both]),
     )  # fmt: skip

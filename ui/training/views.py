@@ -101,14 +101,14 @@ def draw_run(run: Training, use: Callable[[str], None]) -> None:
 
 
 def _draw_try(run: Training) -> None:
-    """Draw a box for a text of the visitor's own, and what the trained models make of it."""
+    """Draw a box for the visitor's own text, and what the trained models make of it."""
     task = TASKS[run.settings[0].task]
     models = [(run.lane(at) / KEPT, settings) for at, settings in enumerate(run.settings)]
     models = [(path, settings) for path, settings in models if path.is_dir()]
     if not models:
         return
     text = st.text_input(
-        "Try a text of your own", max_chars=60, key="try_toy", placeholder=task.probe, width=320
+        "Try your own text", max_chars=60, key="try_toy", placeholder=task.probe, width=320
     ).strip()
     for path, settings in models if text else ():
         written = run_at_desk(("toy", path, text), partial(_written, path, text))

@@ -83,10 +83,10 @@ def _draw_shipped() -> None:
         even, most = "An even guess over 8,000 tokens", max(line[-1][0] for line in lines.values())
         lines[even], names[even] = [(0, math.log(8000)), (most, math.log(8000))], "even guess"
         st.markdown(
-            "**How the installed models learned.** Each line is one model, from random weights on: "
-            "its loss on sentences that it did not train on. Lower is better, and most is learned "
-            "in the first few hundred updates. An untrained translator does worse than an even "
-            "guess over 8,000 tokens (ln 8,000 = 9.0): it expects the token that it has just read. "
+            "**How the installed models learned.** Each line is one model, starting from random "
+            "weights: its loss on sentences that it did not train on. Lower is better, and most is "
+            "learned in the first few hundred updates. An untrained translator does worse than an "
+            "even guess over 8,000 tokens (ln 8,000 = 9.0): it expects the token it just read. "
             "Compare the shapes of the lines, not their heights: a gap in English, reversed "
             "letters and German are not equally hard to guess."
         )

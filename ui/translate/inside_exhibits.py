@@ -81,8 +81,8 @@ def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
     return Exhibit(
         name=file_stem("from encoder layers"),
         title="The translation from each encoder layer",
-        caption="The decoder reads each encoder layer's output in turn, the later layers skipped "
-        "(DecoderLens): the tokens that it shares with the finished translation, in their order.",
+        caption="The decoder reads each encoder layer's output in turn, skipping the later layers "
+        "(DecoderLens): the tokens that it shares with the finished translation, in order.",
         parts=(Panel(title, shared, rows, tokens, "read from", "token", quantity="written"),),
         arrays={
             "texts": np.array([translation.text for translation in result]), "shared": shared,
@@ -111,7 +111,7 @@ class Share(NamedTuple):
 def shares_of(
     model: Translator, trace: Trace, step: int, one: int, other: int
 ) -> tuple[float, list[Share]]:
-    """Return the difference between two logits, and the parts' shares, largest first."""
+    """Return the difference between two logits and the parts' shares, largest first."""
     result = logit_shares(model.model, trace, step, one, other)
     largest = [part for part, _ in result.parts[:MEASURED]]
     lost = [-each for each in changes_without(model.model, trace, result, largest)]
@@ -147,8 +147,8 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
         name=file_stem("why", "step", step + 1, one, other),
         title=f"Why {first}, not {second}? Step {step + 1}",
         caption=f"The largest of {len(rows)} shares in the difference of the logits, "
-        f"{difference:.3f}, LayerNorm's scales held at their values; and what the difference "
-        "loses if a part is taken out, measured.",
+        f"{difference:.3f}, with LayerNorm's scales fixed at their values; and what the "
+        "difference loses if a part is removed, measured.",
         parts=(
             Series("Shares of the difference", short,
                    {"share": shares[largest], "lost without it": lost[largest]},

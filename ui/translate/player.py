@@ -40,7 +40,7 @@ PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)
 def place_now(side: Side | None = None) -> PlayerPlace:
     """Return the player's stored position.
 
-    Without a stored head of the decoder, a player of its own opens on a clear head (`_telling`),
+    Without a stored head of the decoder, a single player opens on a clear head (`_telling`),
     players of Compare on the mean.
     """
     place = PlayerPlace(url_state.get(STEP) or 1, shifted=url_state.get(SHIFTED))

@@ -1,6 +1,6 @@
 """Views of Translate and their settings: Layer by layer, Why X, not Y, and Source or prefix.
 
-Source or prefix stands below the player and shows the origin of every predicted token. Directions
+Source or prefix is below the player and shows the origin of every predicted token. Directions
 of Voita et al. (2021) in the shipped translators come from `directions.json`, which
 `benchmarks/directions.py` writes.
 """
@@ -120,7 +120,7 @@ def draw_layers(view: View, trace: Trace) -> None:
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
     st.markdown(
         "#### Translations from each encoder layer\n\n"
-        "The decoder reads the output of an earlier encoder layer in place of the last one. Words "
+        "The decoder reads the output of an earlier encoder layer instead of the last one. Words "
         "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
@@ -181,7 +181,7 @@ def draw_why(view: View, trace: Trace) -> None:
         f"Orange bars raise the probability of {one} against {other}, blue bars lower it; their "
         "sum is the difference. The bars keep each LayerNorm's scale at its value in this "
         "sentence, so that the output of a part simply adds to the logits, an approximation. The "
-        f"diamonds measure it: each of the {MEASURED} largest parts is taken out, everything after "
+        f"diamonds measure it: each of the {MEASURED} largest parts is removed, everything after "
         "it is computed again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",
     ))  # fmt: skip
@@ -267,7 +267,7 @@ def _in_words(trace: Trace, marks: Bools) -> str:
     named = ", ".join(tokens[at] for at in np.flatnonzero(marks))
     return (
         f"Loose from the source: {named}. The share of the source is below two thirds of the "
-        "median of this translation, its last token aside."
+        "median of this translation, not counting its last token."
     )
 
 

@@ -81,7 +81,7 @@ def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
     whole = name.rpartition("@")[0]
     names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
     instead = next((usable[other] for other in names if other in usable), None)
-    reason = "" if not name else "cannot be used" if broken else "is not here"
+    reason = "" if not name else "cannot be used" if broken else "is not installed"
     return instead and fresh(instead), reason
 
 

@@ -338,7 +338,7 @@ def test_the_tour_of_roles_asks_the_study_for_its_numbers() -> None:
         assert right(ROLES, number, scene) == answer
         assert percent(found.score) in said.ask + said.because
         assert stop.facts(scene).settings["role"] == found.role.name
-        assert ("no role" in said.because or "too near" in said.because) is not found.named
+        assert ("not a role" in said.because or "too near" in said.because) is not found.named
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -74,7 +74,7 @@ def test_an_error_names_the_line(line: str, wrong: str) -> None:
 
 
 def test_a_scene_with_a_question_takes_no_other() -> None:
-    with pytest.raises(InputError, match=r"^line 2: this scene has a question of its own"):
+    with pytest.raises(InputError, match=r"^line 2: this scene already has its own question"):
         read_text("/?lecture=attention&scene=1\n? Mine", stop_in)
     with pytest.raises(InputError, match="no line has a link"):
         read_text("# only a title", stop_in)

@@ -256,7 +256,7 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         four = four[:1] + four[2:]
     if len(four) not in (2, 3, 4):
         fault = (
-            " is not a map; allowed are [layers, heads, queries, keys], [queries, keys] and "
+            " is not a map; expected [layers, heads, queries, keys], [queries, keys] and "
             "others whose axes have names (axes=)"
         )
         raise wrong(where, name, shape, fault)

@@ -86,7 +86,7 @@ def _checked(path: Path, values: Any, name: str = "") -> Any:
             if key in ("quantization_config", "compression_config") and value:
                 raise CheckpointError(
                     f"{path}: {key}: quantised weights are not supported; "
-                    "allowed are float32, float16 and bfloat16"
+                    "expected float32, float16 and bfloat16"
                 )
             if key in GENERATING:  # see `generation_settings`
                 continue

@@ -198,12 +198,10 @@ class HubTokenizer:
         what, size = "target" if target else "source", self.sizes[target]
         tokens = tuple(whole_ids(what, ids, None if pad == eos else pad))
         if not 0 < len(tokens) <= most:
-            raise InputError(f"the {what} has {len(tokens):,} tokens; allowed are 1 to {most}")
+            raise InputError(f"the {what} has {len(tokens):,} tokens; expected 1 to {most}")
         for token in tokens:
             if not 0 <= token < size:
-                raise InputError(
-                    f"{what} token {token} cannot be used; allowed are 0 to {size - 1}"
-                )
+                raise InputError(f"{what} token {token} cannot be used; expected 0 to {size - 1}")
         return self._tokenized(tokens, self.shown(tokens, side=int(target)), int(target))
 
     def _tokenized(

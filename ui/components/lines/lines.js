@@ -128,7 +128,7 @@ function layOut(root, lines, parts, view) {
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
-  const most = classHeight(parts.scroll, 2.5) || lines.max_height + Math.max(0, window.innerHeight - 720); // made for 720 px
+  const most = classHeight(parts.scroll, 2.5) || lines.max_height + Math.max(0, window.innerHeight - 720); // designed for 720 px
   view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, most / rows)));
   [view.left, view.right] = [left, width - right];
   view.height = rows * view.row <= 1.15 * most ? rows * view.row : most; // no scrolling for a row

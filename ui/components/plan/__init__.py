@@ -3,7 +3,7 @@
 The picture plays a translation, unfolds blocks in place, and follows any token through any layer,
 all in the browser. It reports the choice, a part to change, and a part to open as a page.
 
-The body holds 16-bit integers. Every slice of an array along its first axis has a scale of its own,
+The body holds 16-bit integers. Every slice of an array along its first axis has its own scale,
 so that a number is as exact as the slice's largest allows: 1/65,534 of it.
 """
 

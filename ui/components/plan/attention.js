@@ -12,14 +12,14 @@ export function drawAttention(view, body, width) {
   else body.append(stages(at, focus.head, width));
 }
 
-// The heads' maps: a click opens a head, the switch below takes it out.
+// The heads' maps: a click opens a head, the switch below removes it.
 function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the room of the maps, and a narrow one that of other heads' switches.
+  // A head's path needs the space of the maps and, if narrow, that of other heads' switches.
   const bare = focus.head !== null && count * 58 > width;
-  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of one length
+  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = 0.56 * side;
   const words = wordsOf(header.colours[look.theme]);
@@ -56,7 +56,7 @@ function headRow({ view, kind, layer, query }, width) {
   return row;
 }
 
-// For every head: the key with the largest weight, what it adds, and the words that it pushes.
+// For every head: the key with the largest weight, what it adds, and the words that it promotes.
 function headTable({ view, kind, layer, query, keys }) {
   const { data } = view;
   const lengths = Array.from({ length: data.heads(kind) }, (_, h) => data.at(`c.${kind}`, layer, h, data.row(kind === "encoder_self" ? 0 : 1, query))?.[0] ?? 0);
@@ -73,7 +73,7 @@ function headTable({ view, kind, layer, query, keys }) {
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
   });
-  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", "pushes"];
+  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", "promotes"];
   return listOf(names.slice(0, rows[0].children.length), rows);
 }
 
@@ -135,7 +135,7 @@ function stages({ view, kind, layer, query, keys }, head, width) {
     lines.push(row("softmax", "weights", weighted));
     lines.push(wide("V", "v", matrix("v")));
     lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
-      : wide("Σ a v", "v", make("span", "", "an edit holds this head at its mean")));
+      : wide("Σ a v", "v", make("span", "", "an edit fixes this head at its mean")));
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
@@ -152,14 +152,14 @@ function strongest(weights, count) {
   return all.sort((a, b) => weights[b] - weights[a]).slice(0, count).sort((a, b) => a - b);
 }
 
-// What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it pushes.
+// What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it promotes.
 function addsOf(view, { kind, layer, head, query, output }) {
   const { data } = view;
   const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   const before = output ? `length ${norm(output).toFixed(2)} → ` : "length ";
   return make("div", "words", make("span", "", before, make("b", "", length.toFixed(2))), words.map(([word, logit], n) =>
-    make("span", "", n ? "" : "pushes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
+    make("span", "", n ? "" : "promotes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
 }
 
 // The chosen key's edge, which can be cut.

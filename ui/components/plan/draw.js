@@ -115,7 +115,7 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   const keys = plan.stacks[kind === "cross" ? 0 : stack.s];
   const moving = way < 1;
   const lit = here && view.lit === "weights" ? 0.3 : 0;
-  const still = kind === "cross" ? 0.14 : 0.24; // a folded layer's lines from the source lie on those of others
+  const still = kind === "cross" ? 0.14 : 0.24; // a folded layer's lines from the source overlap those of others
   const shade = lit + (here ? 0.62 : still) * (moving ? 0.4 + 0.6 * way : 1) + (moving ? 0.25 : 0);
   const thick = Math.min(13, keys.cw * 0.85) * (here || moving ? 1 : 0.7);
   pen.strokeStyle = look.accent;
@@ -174,7 +174,7 @@ function drawWays(at, { first, near }, band, x) {
   ways.query.forEach((place) => way([x, floor], narrow, place, look.q, 4));
 }
 
-// A way with an arrow, as that of the chosen word to the next input.
+// A path with an arrow, such as that of the chosen word to the next input.
 function drawWay({ pen }, points, colour, alpha = 1) {
   const [[x, y], end] = [points[0], points.at(-1)];
   Object.assign(pen, { strokeStyle: colour, fillStyle: colour, globalAlpha: alpha, lineWidth: 1.6 });

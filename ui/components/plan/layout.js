@@ -1,4 +1,4 @@
-// Where everything stands, in CSS pixels. A stack is a column of bands, from the tokens to its output: upwards
+// Positions of everything, in CSS pixels. A stack is a column of bands, from the tokens to its output: upwards
 // as in figure 1, or downwards on a phone, where the decoder follows the encoder.
 import { range } from "../shared/index.js";
 
@@ -8,7 +8,7 @@ const TIGHT = 2; // beside what is unfolded
 const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
-const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
+const LOOP = 14; // beside the decoder, for the path of the chosen word to the input
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -39,7 +39,7 @@ export function layOut(view, width, height, unit) {
   const { focus } = view;
   const gap = narrow ? 0 : 44;
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
-  // Above an unfolded encoder is little room: its panel takes the formula.
+  // There is little room above an unfolded encoder, so its panel has the formula.
   const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
   const long = narrow ? Math.max(560, height) : height;
   let [x, from] = [0, narrow ? CARD * unit : 0];
@@ -70,7 +70,7 @@ export function layOut(view, width, height, unit) {
   return plan;
 }
 
-// The way of the chosen word from the candidates, at x, to the next input: points, or null at the end of the text.
+// The path of the chosen word from the candidates, at x, to the next input: points, or null at the end of the text.
 export function loopOf({ plan, state }, x) {
   const { bands, at } = plan.stacks[1];
   const [to, { in: floor }, last] = [at(state.row + 1), bands[1], bands.at(-1)];
@@ -92,7 +92,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
   const cw = Math.min(44, room / (count + 2 * beyond));
-  const right = s === 1 && !narrow; // labels stand at the outer side, as in figure 1
+  const right = s === 1 && !narrow; // labels are on the outer side, as in figure 1
   const left = x + (right ? 8 : gutter) + (room - cw * count) / 2;
   const near = (token) => left + (Math.max(-1, Math.min(count, token - first)) + 0.5) * cw;
   const at = (token) => (token < first || token >= first + count ? null : near(token));
@@ -116,7 +116,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const large = (length, least) => (view.large ? least : length);
   put("tokens", 64 + STRIP, {}, large(74, inside ? 58 : 68));
   put("embedding", inside ? hit : 18, { block: "embedding" });
-  const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
+  const brief = s === 0 && !narrow && !inside; // the card is above the encoder
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
   const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {

@@ -2,7 +2,7 @@
 import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
 import { chosenToken, listOf, vectorRow, wordsIn } from "./unfold.js";
 
-// The neurons that fire most, and the words that they and the whole network push.
+// The neurons that fire most, and the words that they and the whole network promote.
 export function drawNetwork(view, body, width) {
   const { data, header, focus } = view;
   const { s, layer } = focus;
@@ -20,7 +20,7 @@ export function drawNetwork(view, body, width) {
     return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
       ...(words.length ? [wordsIn(words)] : []));
   });
-  const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["pushes"] : [])];
+  const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["promotes"] : [])];
   body.append(
     make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
     listOf(heads, rows, { "data-part": "neurons" }),
@@ -30,10 +30,10 @@ export function drawNetwork(view, body, width) {
 }
 
 function pushed({ data, header }, layer, row, s) {
-  if (!s) return make("p", "quiet", "An encoder's neuron never meets the output matrix, so it pushes no words.");
+  if (!s) return make("p", "quiet", "An encoder's neuron is never multiplied by the output matrix, so it promotes no words.");
   const words = data.words(layer, row, data.part("network"));
   const exact = layer === header.stacks[1].depth - 1 && !header.pre ? "exactly" : "read as if no layer followed";
-  return make("p", "", { "data-part": "adds" }, "Together they push ", words.map(([word, logit], n) =>
+  return make("p", "", { "data-part": "adds" }, "Together they promote ", words.map(([word, logit], n) =>
     [n ? ", " : "", make("b", "", plain(word)), ` ${signed(logit)}`]), words.length ? make("span", "quiet", ` (${exact})`) : "");
 }
 

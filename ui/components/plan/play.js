@@ -1,4 +1,4 @@
-// The film: the source rises through the encoder once; then token by token climbs the decoder, and the word lands
+// The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
 import { calm, make, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
@@ -33,7 +33,7 @@ function labelPlay(view) {
   view.play.textContent = view.film ? "Pause" : steps(view) ? "Step" : "Play";
 }
 
-// The translation, the word of this step, and the words that the last change made differ.
+// The translation, the word of this step, and the words that the last change altered.
 export function writeLine(view) {
   const { header, state, film } = view;
   const changed = (t) => header.changed?.includes(t);

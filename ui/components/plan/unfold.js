@@ -1,4 +1,4 @@
-// What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
+// What is unfolded: a panel in place of a block, as high as its numbers for the chosen token.
 import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
@@ -91,7 +91,7 @@ export function listOf(names, rows, more = {}) {
   return make("table", "list", make("thead", "", make("tr", "", head)), make("tbody", "", rows), more);
 }
 
-// Words in a cell: as many as it has room for, none in part.
+// Words in a cell: as many as fit, none cut off.
 export function wordsIn(words) {
   return make("td", "quiet", make("div", "words", words.map(([word]) => [make("span", "", plain(word)), " "])));
 }

@@ -224,7 +224,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "rows": ({"cross": CROSS * 0.9}, "row (0, 0, 0) sums to 0.9; rows are queries and sum to 1"),
     "text": ({"cross": np.array([["a"]])}, "'cross' [1, 1] has type <U1; expected numbers"),
     "complex": ({"cross": CROSS * 1j}, "complex128; expected numbers"),
-    "one axis": ({"cross": np.ones(1)}, "'cross' [1] is not a map; allowed are [layers, heads,"),
+    "one axis": ({"cross": np.ones(1)}, "'cross' [1] is not a map; expected [layers, heads,"),
     "a batch": (
         {"cross": np.full((2, 3, 2, 3, 4), 0.25)},
         "[2, 3, 2, 3, 4] is a batch of 3: choose one (`batch=0`)",
