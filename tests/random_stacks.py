@@ -2,6 +2,7 @@
 
 import torch
 
+from tests.tiny_models import sharpen
 from transformer.config import ModelConfig
 from transformer.models.one_stack.config import StackConfig, Task
 from transformer.models.one_stack.model import MASK, OneStack
@@ -26,11 +27,5 @@ def random_stack(
     torch.manual_seed(0)
     blocks = config.replace(vocab_size=tokenizer.vocab_size)
     model = OneStack(StackConfig(task, n_layers, blocks)).eval().requires_grad_(False)
-    for name, parameter in model.named_parameters():
-        if "attention" in name or "embedding" in name:
-            parameter.mul_(2.0)
-        if name == "positions.table":
-            parameter.mul_(20.0)
-    if model.generator.bias is not None:
-        model.generator.bias[blocks.eos_id] = 2.0  # so that translations end
+    sharpen(model, blocks.eos_id)
     return model, tokenizer

@@ -1,5 +1,8 @@
 """Tiny models, with random weights or trained for a second."""
 
+from functools import cache
+from typing import Any
+
 import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -7,7 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.text.tokenizer import Tokenizer, with_symbols
+from transformer.models.one_stack.model import OneStack
+from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 
 #: English sentences, each followed by its German translation.
 SENTENCES = (
@@ -22,6 +26,19 @@ SENTENCES = (
     "A little girl climbs into a wooden playhouse.",
     "Ein kleines Mädchen klettert in ein Spielhaus aus Holz.",
 )
+#: Arguments of `train_tokenizer`; "bytes" is a unigram tokenizer with byte fallback.
+KINDS: dict[str, dict[str, Any]] = {
+    "unigram": {"vocab_size": 110},
+    "bytes": {"vocab_size": 420, "byte_fallback": True, "fewer": True},
+    "bpe": {"vocab_size": 130, "model_type": "bpe"},
+    "char": {"vocab_size": 60, "model_type": "char"},
+}
+
+
+@cache
+def tokenizer_of(kind: str) -> Tokenizer:
+    """Return the tokenizer of a kind, trained on `SENTENCES`."""
+    return train_tokenizer(SENTENCES, **KINDS[kind])
 
 
 #: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
@@ -64,14 +81,21 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
     """Return a random model with non-uniform attention and predictions."""
     torch.manual_seed(seed)
     model = Transformer(config).eval().requires_grad_(False)
+    sharpen(model, config.eos_id)
+    return model
+
+
+def sharpen(model: Transformer | OneStack, eos_id: int) -> None:
+    """Make the attention and predictions of random weights non-uniform."""
     for name, parameter in model.named_parameters():
         if "attention" in name or "embedding" in name:
             parameter.mul_(2.0)
         if "distances" in name:
             parameter.normal_()
+        if name == "positions.table":
+            parameter.mul_(20.0)
     if model.generator.bias is not None:
-        model.generator.bias[config.eos_id] = 2.0  # so that translations end
-    return model
+        model.generator.bias[eos_id] = 2.0  # so that translations end
 
 
 def uneven_model(tokenizer: Tokenizer) -> Transformer:

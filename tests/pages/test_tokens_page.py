@@ -5,12 +5,11 @@ import pytest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, said
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import random_model, tokenizer_of
 from tests.transformer.models.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.models.importers.registry import FORMATS
-from transformer.text.tokenizer import train_tokenizer
 
 STORY = [
     "A sentence is cut into pieces", "Other ways to split this text", "A piece is a number",
@@ -21,12 +20,8 @@ STORY = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
     root = tmp_path_factory.mktemp("tokens")
-    kinds = {
-        "unigram": train_tokenizer(SENTENCES, 110),
-        "bpe": train_tokenizer(SENTENCES, 130, model_type="bpe"),
-        "char": train_tokenizer(SENTENCES, 60, model_type="char"),
-    }
-    for name, tokenizer in kinds.items():
+    for name in ("unigram", "bpe", "char"):
+        tokenizer = tokenizer_of(name)
         config = tiny_config.replace(vocab_size=tokenizer.vocab_size, tie_embeddings="none")
         save_checkpoint(root / name, random_model(config), tokenizer)
     return root

@@ -18,11 +18,10 @@ from figures.positions import cosines
 from tests.factories import make_trace
 from tests.figures.drawing import drawing
 from tests.searched import PIECES, searched
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import KINDS, SENTENCES, random_model, tokenizer_of
 from transformer.config import ModelConfig
 from transformer.measures.beam import beam_tree
 from transformer.positions import StoredPositions, sinusoids
-from transformer.text.tokenizer import train_tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -292,17 +291,11 @@ def test_as_many_words_stand_on_compare_as_in_the_headline(word: str) -> None:
     assert first_words(dataclasses.replace(LOOPED, complete=True), words) == len(words)
 
 
-KINDS = {
-    "unigram": {"vocab_size": 110},
-    "bytes": {"vocab_size": 420, "byte_fallback": True, "fewer": True},
-    "bpe": {"vocab_size": 130, "model_type": "bpe"},
-    "char": {"vocab_size": 60, "model_type": "char"},
-}
 HOSTILE = (SENTENCES[0], "a 👩‍👩‍👧 ﬁne e\u0301 שלום\nnext <script>x</script>", "x" * 200, "?")
 
 
 def make(kind: str) -> Translator:
-    tokenizer = train_tokenizer(SENTENCES, **KINDS[kind])  # type: ignore[arg-type]
+    tokenizer = tokenizer_of(kind)
     config = ModelConfig(
         vocab_size=tokenizer.vocab_size, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
         n_encoder_layers=2, n_decoder_layers=3, output_bias=True, tie_embeddings="none",

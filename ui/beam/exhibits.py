@@ -7,14 +7,7 @@ import numpy as np
 
 from figures.exhibit import End, Exhibit, Graph, Series, file_stem
 from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, row_labels, signed
-from transformer.measures.beam import (
-    Comparison,
-    Node,
-    Tree,
-    attention_along,
-    beam_tree,
-    compare,
-)
+from transformer.measures.beam import Comparison, Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import Units, group_labels, merge, predicted_words, word_groups

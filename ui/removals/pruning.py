@@ -23,13 +23,7 @@ from ui.core.view import Request, View
 from ui.core.widgets import choose_one
 from ui.export.download import download_button, source_of
 from ui.frame.editing import take_out
-from ui.removals.exhibits import (
-    CHOSEN,
-    log_probs_of,
-    pruning,
-    pruning_exhibit,
-    text_of_pruning,
-)
+from ui.removals.exhibits import CHOSEN, log_probs_of, pruning, pruning_exhibit, text_of_pruning
 from ui.work import results
 from ui.work.desk import Progress, attend, errors_on_page, resume, stopped
 from ui.work.results import load

@@ -10,12 +10,7 @@ import torch
 import headlight
 from tests.shipped import FOLDER, STACKS
 from tests.transformer.conftest import Command
-from transformer.attribution.cells import (
-    Place,
-    measured,
-    why_no_effect,
-    why_weight_only,
-)
+from transformer.attribution.cells import Place, measured, why_no_effect, why_weight_only
 from transformer.attribution.edges import edges, effects, row_shares
 from transformer.hooks import Site, as_hooks
 from transformer.measures.heads import combine, key_classes, mass_by_class

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from tests.factories import make_trace
-from tests.tiny_models import SENTENCES
+from tests.tiny_models import KINDS, SENTENCES, tokenizer_of
 from transformer.measures import vocabulary
 from transformer.measures.cuts import (
     Replacement,
@@ -28,7 +28,7 @@ from transformer.measures.words import (
     predicted_words,
     word_groups,
 )
-from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 PIECES = ("▁The", "▁di", "d", "n", "'", "t", "▁", "<unk>", "<0xF0>", ".", "▁x", "", "<b>", "▁שלום")
 tokens_and_specials = st.lists(st.sampled_from(PIECES), max_size=20).flatmap(
@@ -167,18 +167,12 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.sampled_from(SENTENCES), st.text(
 
 @pytest.fixture(scope="module")
 def tokenizers() -> dict[str, Tokenizer]:
-    """Tokenizers of every kind; "spelling" is a unigram tokenizer with byte fallback."""
-    return {
-        "unigram": train_tokenizer(SENTENCES, 110),
-        "spelling": train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True),
-        "bpe": train_tokenizer(SENTENCES, 130, model_type="bpe"),
-        "char": train_tokenizer(SENTENCES, 60, model_type="char"),
-    }
+    return {kind: tokenizer_of(kind) for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
 def spelling(tokenizers: dict[str, Tokenizer]) -> Tokenizer:
-    return tokenizers["spelling"]
+    return tokenizers["bytes"]
 
 
 @given(text=texts)
@@ -252,8 +246,8 @@ def test_parting_stretches_hold_the_same_text(text: str, data: st.DataObject) ->
 def test_merging_is_sentencepieces_and_dropout_skips(tokenizers: dict[str, Tokenizer]) -> None:
     merging = tokenizers["bpe"]
     kinds = {name: each.kind for name, each in tokenizers.items()}
-    assert kinds == {"unigram": "unigram", "spelling": "unigram", "bpe": "bpe", "char": "char"}
-    assert len(tokenizers["spelling"].byte_ids) == 256
+    assert kinds == {"unigram": "unigram", "bytes": "unigram", "bpe": "bpe", "char": "char"}
+    assert len(tokenizers["bytes"].byte_ids) == 256
     for each in (merging, tokenizers["char"]):  # of which each text has one cut
         assert each.n_best(SENTENCES[0], 4) == []
     ranks = {piece: merging.scores[i] for i, piece in enumerate(merging.pieces) if i > 3}

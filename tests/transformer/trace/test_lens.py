@@ -67,8 +67,7 @@ def test_shares_add_up_to_the_difference(model: Transformer, trace: Trace, edits
     other = edited(model, edits)
     for step in (0, 3):
         found = logit_shares(other, trace, step, 11, 28)
-        logits = logits_of(other)[step].double()
-        assert found.difference == pytest.approx(float(logits[11] - logits[28]), abs=1e-5)
+        assert found.difference == pytest.approx(difference_of(other, step), abs=1e-5)
         parts = found.parts
         heads = model.config.decoder_heads
         assert len({part for part, _ in parts}) == (2 * heads + 1) * len(model.decoder) + 3

@@ -246,8 +246,6 @@ function withSwitch(sheet, map, row, column, actions) {
   const turn = make("button", "switch", {
     "data-turns": `${row} ${column}`, role: "switch", "aria-label": name, tabindex: -1,
     onclick: (event) => actions.turn(row, column, event.shiftKey),
-    onfocus: () => actions.describe(row, column),
-    onblur: actions.describeChosen,
   });
   return make("span", "cell", map, make("span", "", { role: "gridcell" }, turn));
 }
@@ -288,39 +286,30 @@ function reach(cells, [row, column]) {
 }
 
 function listen(cells, actions) {
-  cells.forEach((line, row) =>
-    line.forEach((button, column) => {
-      button.onclick = (event) => {
-        reach(cells, [row, column]).focus();
-        if (event.shiftKey && actions.markable) actions.mark(row, column);
-        else actions.choose(row, column);
-      };
-      button.onpointerenter = button.onfocus = () => actions.describe(row, column);
-      button.onpointerleave = button.onblur = actions.describeChosen;
-      button.onkeydown = (event) => {
-        if (event.shiftKey && actions.markable && (event.key === "Enter" || event.key === " ")) {
-          event.preventDefault(); // also the click that would follow
-          actions.mark(row, column);
-          return;
-        }
-        if (actions.switches && event.key === "Delete") actions.turn(row, column, event.shiftKey);
+  cells.forEach((line, row) => line.forEach((map, column) => {
+    const turn = switchOf(map);
+    map.onclick = (event) => {
+      reach(cells, [row, column]).focus();
+      if (event.shiftKey && actions.markable) actions.mark(row, column);
+      else actions.choose(row, column);
+    };
+    for (const each of turn ? [map, turn] : [map]) {
+      each.onpointerenter = each.onfocus = () => actions.describe(row, column);
+      each.onpointerleave = each.onblur = actions.describeChosen;
+      each.onkeydown = (event) => {
         const next = stepped(event, [row, column], cells.length, line.length);
-        if (!next) return;
-        event.preventDefault();
-        reach(cells, next).focus();
-      };
-      const turn = switchOf(button);
-      if (!turn) return;
-      turn.onpointerenter = () => actions.describe(row, column);
-      turn.onkeydown = (event) => {
-        const next = stepped(event, [row, column], cells.length, line.length);
-        if (next) switchOf(reach(cells, next)).focus();
-        else if (event.shiftKey && (event.key === "Enter" || event.key === " ")) actions.turn(row, column, true);
+        const marks = event.shiftKey && (event.key === "Enter" || event.key === " "); // not the click that would follow
+        if (next) {
+          const to = reach(cells, next);
+          (each === turn ? switchOf(to) : to).focus();
+        } else if (marks && each === turn) actions.turn(row, column, true);
+        else if (marks && actions.markable) actions.mark(row, column);
+        else if (turn && each === map && event.key === "Delete") actions.turn(row, column, event.shiftKey);
         else return;
         event.preventDefault();
       };
-    }),
-  );
+    }
+  }));
 }
 
 // Writes the roles of heads below their maps.

@@ -96,15 +96,11 @@ function layOut(root, map, parts) {
   const style = getComputedStyle(root);
   const fontSize = parseFloat(style.fontSize);
   const wide = widthsIn(`${fontSize}px ${style.fontFamily}`);
+  const framed = (size) => frameOf(root, map, parts, wide, fontSize, size);
+  let frame = framed(fontSize);
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
-  for (let size = fontSize; size > SMALLEST_TYPE; size -= 1) {
-    const frame = frameOf(root, map, parts, wide, fontSize, size);
-    if (frame.side * 0.95 >= size) {
-      place(map, parts, frame);
-      return;
-    }
-  }
-  place(map, parts, frameOf(root, map, parts, wide, fontSize, SMALLEST_TYPE));
+  while (frame.size > SMALLEST_TYPE && frame.side * 0.95 < frame.size) frame = framed(Math.max(SMALLEST_TYPE, frame.size - 1));
+  place(map, parts, frame);
 }
 
 // Layout of a map with labels of `size` px; `wide` measures text of `fontSize` px.
@@ -167,9 +163,8 @@ function paint(root, map, parts) {
   drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.limit ? map.range : undefined);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
-  pen.font = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
+  const type = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
+  Object.assign(pen, { font: type, textAlign: "center", textBaseline: "middle" });
   drawCells(pen, {
     ...parts.cells,
     ink,

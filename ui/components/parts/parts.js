@@ -1,8 +1,8 @@
 // A matrix as a sum of others: the parts as small maps, their sum as a large one with labels. The body
 // holds the maps as float32 [map][query][key] and the mask as bytes [query][key].
 import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, extend, floatsOf,
-  fourDigits, make, rowColumns, rowsInWords, sharp, shown, signedLevel, spokenList, startsOf, themed, touching, watch, widestRow,
-  widthsIn, wordsOf } from "../shared/index.js";
+  fourDigits, make, rowColumns, rowOf, rowsInWords, sharp, shown, signedLevel, spokenList, startsOf, styled, themed, touching, watch,
+  widestRow, widthsIn, wordsOf } from "../shared/index.js";
 
 const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
@@ -11,9 +11,8 @@ const LONGEST_ROW = 170; // px
 function component({ root, header, body }) {
   const n = header.tokens.length;
   const numbers = floatsOf(body);
-  const mapAt = (i) => numbers.subarray(i * n * n, (i + 1) * n * n);
   const mask = body.subarray(4 * n * n * header.names.length);
-  const view = { header, mask, values: header.names.map((_, i) => mapAt(i)) };
+  const view = { header, mask, values: header.names.map((_, i) => rowOf(numbers, i, n * n)) };
   const [maps, readout] = build(root, header);
   const seen = (at) => (mask[at] ? view.values.at(-1)[at] : null);
   const lines = rowsInWords(header.rows, header.tokens, (i, j) => seen(i * n + j), fourDigits);
@@ -75,19 +74,15 @@ function paint(view, map, values, sizes) {
   const words = wordsOf(header.signed[look.theme]);
   const wordAt = (at) => (view.mask[at] ? words[signedLevel(values[at], header.limit)] : 0);
   drawCells(pen, { ...map.cells, ink: look.ink, wordAt, rankAt: (at) => Math.abs(values[at]) });
-  pen.globalAlpha = 0.2;
-  pen.strokeStyle = look.ink;
-  pen.strokeRect(left - 0.5, top - 0.5, side * n + 1, side * n + 1);
-  pen.globalAlpha = 1;
+  styled(pen, { globalAlpha: 0.2, strokeStyle: look.ink }, () =>
+    pen.strokeRect(left - 0.5, top - 0.5, side * n + 1, side * n + 1));
   if (map.isSum) labels(pen, view, map.cells, sizes.columns);
 }
 
 function labels(pen, view, cells, named) {
   const { tokens, rows } = view.header;
   const size = Math.min(view.look.size, Math.max(12, cells.w * 0.9));
-  pen.font = `${size}px ${view.look.font}`;
-  pen.fillStyle = view.look.ink;
-  pen.textBaseline = "middle";
+  Object.assign(pen, { font: `${size}px ${view.look.font}`, fillStyle: view.look.ink, textBaseline: "middle" });
   drawRowNames(pen, { ...cells, h: cells.w }, rows, { named, size: 1.05 * size });
   drawColumnNames(pen, cells, tokens, { longest: LONGEST_TOKEN, size: 1.05 * size });
 }

@@ -32,6 +32,14 @@ export function fitted(pen, text, width) {
   return `${letters.join("")}…`;
 }
 
+// Draws with a style of the pen that ends with the drawing.
+export function styled(pen, style, draw) {
+  pen.save();
+  Object.assign(pen, style);
+  draw();
+  pen.restore();
+}
+
 export function drawDisc(pen, x, y, radius, colour, alpha = 1) {
   pen.globalAlpha = alpha;
   pen.fillStyle = colour;

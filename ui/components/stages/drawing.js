@@ -1,6 +1,6 @@
 // Drawing primitives of the stages. Vectors are strips of cells on the diverging scale; everything
 // with one number per key uses the same columns, so that a key stays in place.
-import { drawMap, drawSlanted, fitted, hatch, largest, plain, sharp, signedLevel, startsOf, widestRow, widthsIn } from "../shared/index.js";
+import { drawMap, drawSlanted, fitted, hatch, largest, plain, sharp, signedLevel, startsOf, styled, widestRow, widthsIn } from "../shared/index.js";
 
 const LONGEST_LABEL = 92; // px
 const WIDEST_COLUMN = 68; // px
@@ -18,9 +18,7 @@ function fontOf(at, weight = 400) {
 }
 
 export function put(pen, at, text, x, y, { align = "left", colour = at.look.ink, weight = 400 } = {}) {
-  pen.font = fontOf(at, weight);
-  pen.textAlign = align;
-  pen.fillStyle = colour;
+  Object.assign(pen, { font: fontOf(at, weight), textAlign: align, fillStyle: colour });
   pen.fillText(plain(text), x, y);
 }
 
@@ -46,11 +44,8 @@ export function addArea(row, name, [left, top, width, height], rows, columns, is
 export function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
   const wordAt = (cell) => at.look.signed[signedLevel(values[cell], limit)];
   drawMap(pen, rows, columns, [x, y, w, h], wordAt, (cell) => Math.abs(values[cell]));
-  pen.strokeStyle = at.look.ink;
-  pen.globalAlpha = 0.16;
-  pen.lineWidth = 1;
-  pen.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1);
-  pen.globalAlpha = 1;
+  const style = { strokeStyle: at.look.ink, globalAlpha: 0.16, lineWidth: 1 };
+  styled(pen, style, () => pen.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1));
 }
 
 // The columns of the keys, the same in every stage.
@@ -59,12 +54,9 @@ export function columnsOf(at) {
   return { column, w: column * at.count };
 }
 
-function band(pen, at, y, h) {
-  const { column } = columnsOf(at);
-  pen.globalAlpha = 0.16;
-  pen.fillStyle = at.look.accent;
-  pen.fillRect(at.left + at.key * column, y, column, h);
-  pen.globalAlpha = 1;
+// Fills a box [left, top, width, height] with a translucent colour.
+export function shade(pen, box, fillStyle, globalAlpha) {
+  styled(pen, { fillStyle, globalAlpha }, () => pen.fillRect(...box));
 }
 
 // The keys' tokens below their columns.
@@ -94,13 +86,10 @@ export function keyBars(row, at, { series, low, high, ticks, masked, height = 10
   const pen = canvasOf(row, at, top + h + labelHeight(at));
   const { column, w } = columnsOf(at);
   const place = (value) => top + h - ((value - low) / (high - low || 1)) * h;
-  band(pen, at, top, h);
+  shade(pen, [at.left + at.key * column, top, column, h], at.look.accent, 0.16);
   for (const tick of ticks) {
     put(pen, at, short(tick), at.left - 8, place(tick), { align: "right" });
-    pen.globalAlpha = tick === 0 ? 0.5 : 0.14;
-    pen.fillStyle = at.look.ink;
-    pen.fillRect(at.left, place(tick) - 0.5, w, 1);
-    pen.globalAlpha = 1;
+    shade(pen, [at.left, place(tick) - 0.5, w, 1], at.look.ink, tick === 0 ? 0.5 : 0.14);
   }
   const bar = (column * 0.74) / series.filter((each) => !each.ghost).length;
   let solid = 0;
@@ -112,12 +101,10 @@ export function keyBars(row, at, { series, low, high, ticks, masked, height = 10
       const [from, to] = [place(0), place(values[j])];
       const x = at.left + j * column + start;
       if (ghost) {
-        pen.globalAlpha = 0.45;
-        pen.strokeStyle = at.look.ink;
-        pen.setLineDash([2, 2]);
-        pen.strokeRect(x + 0.5, Math.min(from, to), Math.max(1, wide - 1), Math.abs(to - from));
-        pen.setLineDash([]);
-        pen.globalAlpha = 1;
+        styled(pen, { globalAlpha: 0.45, strokeStyle: at.look.ink }, () => {
+          pen.setLineDash([2, 2]);
+          pen.strokeRect(x + 0.5, Math.min(from, to), Math.max(1, wide - 1), Math.abs(to - from));
+        });
       } else {
         pen.fillStyle = colour(values[j]);
         pen.fillRect(x, Math.min(from, to), Math.max(1, wide), Math.max(1, Math.abs(to - from)));

@@ -1,7 +1,7 @@
 // The picture of every stage, drawn with the primitives of drawing.js.
 import { fourDigits, largest, make, norm, outlineCell, plain, rowOf, touching } from "../shared/index.js";
 import { divisorName, spreadOf, weighed } from "./divisor.js";
-import { addArea, canvasOf, columnsOf, keyBars, labelHeight, labels, paintCells, put, range, short, strip } from "./drawing.js";
+import { addArea, canvasOf, columnsOf, keyBars, labelHeight, labels, paintCells, put, range, shade, short, strip } from "./drawing.js";
 
 // Draws one stage; sets `row.areas`, the hit areas, and `row.describe`, their descriptions.
 export function drawStage(row) {
@@ -80,10 +80,7 @@ const pens = {
       pen.fillRect(at.left + c * wide + wide * 0.1, value < 0 ? zero : zero - height,
                    Math.max(1, wide * 0.8), Math.max(0.5, height));
     });
-    pen.globalAlpha = 0.5;
-    pen.fillStyle = at.look.ink;
-    pen.fillRect(at.left, zero - 0.5, w, 1);
-    pen.globalAlpha = 1;
+    shade(pen, [at.left, zero - 0.5, w, 1], at.look.ink, 0.5);
     put(pen, at, "q × k", at.left - 8, zero, { align: "right" });
     put(pen, at, short(most), at.left - 8, top + 5, { align: "right" });
     put(pen, at, short(-most), at.left - 8, top + h - 5, { align: "right" });
@@ -167,8 +164,7 @@ const pens = {
     }
     const limit = Math.max(largest(weighted), largest(output));
     paintCells(pen, at, weighted, v, at.count, at.left, 8, w, h, limit);
-    pen.strokeStyle = at.look.accent;
-    pen.lineWidth = 1.5;
+    Object.assign(pen, { strokeStyle: at.look.accent, lineWidth: 1.5 });
     pen.strokeRect(at.left + at.key * column, 8, column, h);
     put(pen, at, "a × v", at.left - 8, 8 + h / 2, { align: "right" });
     put(pen, at, "=", at.left + w + 12, 8 + h / 2);

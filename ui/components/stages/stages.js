@@ -45,8 +45,7 @@ function component({ root, header, body }, host) {
   if (sliding) slider.input.focus({ preventScroll: true });
   root.onkeydown = (event) => {
     if (event.target === slider.input) return;
-    const steps = { ArrowLeft: -1, ArrowRight: 1 };
-    const step = steps[event.key];
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step || modified(event)) return;
     event.preventDefault();
     view.chooseKey(view.key + step);

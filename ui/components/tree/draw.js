@@ -3,7 +3,7 @@
 // A column is a decoding step and a row a rank, so each column is the beam at that step, best on
 // top. The rows of the beam are tall; below a line are the thin rows of dropped
 // candidates. Only the visible part is painted, so a long search costs no more than a short one.
-import { drawDisc, fitted, inkOn, plain, sharp, signed, themed } from "../shared/index.js";
+import { drawDisc, fitted, inkOn, plain, sharp, signed, styled, themed } from "../shared/index.js";
 
 export const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
@@ -65,10 +65,30 @@ export function extent(header, size, shown) {
   };
 }
 
+/** Stroke a path in a style of the pen, solid or dashed. */
+function stroke(pen, path, style, dash = []) {
+  styled(pen, style, () => {
+    pen.setLineDash(dash);
+    pen.stroke(path);
+  });
+}
+
+function lineBetween(x, y, u, v) {
+  return new Path2D(`M${x} ${y}L${u} ${v}`);
+}
+
+/** A rounded frame `by` px around a box. */
+function frame({ x, y, w, h }, by, radius) {
+  const path = new Path2D();
+  path.roundRect(x - by, y - by, w + 2 * by, h + 2 * by, radius);
+  return path;
+}
+
 /** Paint the visible part. Returns: its nodes. */
 export function paintTree(view, state) {
   const { header, size, canvas, left, top, width, height } = view;
   const pen = sharp(canvas, width, height);
+  pen.textBaseline = "middle";
   const first = Math.floor((left - size.gutter - size.root) / size.column) - 1;
   const last = Math.ceil((left + width - size.gutter - size.root) / size.column);
   const inSight = view.shown.filter((at) => header.step[at] >= first && header.step[at] <= last);
@@ -90,14 +110,8 @@ export function paintTree(view, state) {
 function paintFence(pen, view, left, width) {
   const { header, size, ink } = view;
   if (!view.shown.some((index) => header.rank[index] >= header.beam)) return;
-  pen.strokeStyle = ink.quiet;
-  pen.lineWidth = 1;
-  pen.setLineDash([2, 4]);
-  pen.beginPath();
-  pen.moveTo(left, size.fence);
-  pen.lineTo(left + width, size.fence);
-  pen.stroke();
-  pen.setLineDash([]);
+  const fence = lineBetween(left, size.fence, left + width, size.fence);
+  stroke(pen, fence, { strokeStyle: ink.quiet, lineWidth: 1 }, [2, 4]);
 }
 
 function paintEdges(pen, view, state, inSight) {
@@ -115,29 +129,24 @@ function paintEdges(pen, view, state, inSight) {
     { of: (i) => state.b !== null && state.onA.has(i), colour: ink.a, width: 2 },
   ];
   for (const { of, colour, width } of strokes) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = Math.max(0.75, width * Math.min(1, size.unit));
-    pen.beginPath();
+    const path = new Path2D();
     for (const index of inSight) {
       if (!of(index)) continue;
       const from = rectOf(header, size, header.parent[index]);
       const to = rectOf(header, size, index);
       const [x, y] = [from.x + from.w, from.y + from.h / 2];
       const [u, v] = [to.x, to.y + to.h / 2];
-      pen.moveTo(x, y);
-      pen.bezierCurveTo((x + u) / 2, y, (x + u) / 2, v, u, v);
+      path.moveTo(x, y);
+      path.bezierCurveTo((x + u) / 2, y, (x + u) / 2, v, u, v);
     }
-    pen.stroke();
+    stroke(pen, path, { strokeStyle: colour, lineWidth: Math.max(0.75, width * Math.min(1, size.unit)) });
   }
 }
 
 function paintRoot(pen, view) {
   const { header, size, ink, font } = view;
   const box = rectOf(header, size, -1);
-  pen.fillStyle = ink.quiet;
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  pen.font = `italic ${13 * size.unit}px ${font}`;
+  Object.assign(pen, { fillStyle: ink.quiet, textAlign: "center", font: `italic ${13 * size.unit}px ${font}` });
   pen.fillText(fitted(pen, header.root, size.root - 6), box.x + box.w / 2, box.y + box.h / 2);
 }
 
@@ -147,30 +156,20 @@ function paintNode(pen, view, state, index, box) {
   const kind = header.kind[index];
   const inBeam = box.h > THIN * size.unit;
   const kept = kind <= CUT;
-  pen.beginPath();
-  pen.roundRect(box.x, box.y, box.w, box.h, 5 * size.unit);
+  const edge = frame(box, 0, 5 * size.unit);
   pen.fillStyle = line === 2 ? ink.lit : kept ? ink.panel : ink.paper;
-  pen.fill();
-  if (kept) {
-    pen.strokeStyle = line === 2 ? ink.accent : line === 1 ? ink.quiet : ink.rule;
-    pen.lineWidth = line === 2 ? 1.5 : 1;
-    pen.stroke();
-  }
+  pen.fill(edge);
+  const strokeStyle = [ink.rule, ink.quiet, ink.accent][line];
+  if (kept) stroke(pen, edge, { strokeStyle, lineWidth: line === 2 ? 1.5 : 1 });
   if (kind === FINISHED || kind === CUT) {
     // A bar at the end of a path: solid for </s>, dashed if the length limit cut it.
-    pen.strokeStyle = line === 2 ? ink.accent : ink.text;
-    pen.lineWidth = 4 * size.unit;
-    pen.setLineDash(kind === CUT ? [3 * size.unit, 3 * size.unit] : []);
-    pen.beginPath();
-    pen.moveTo(box.x + box.w, box.y + 2);
-    pen.lineTo(box.x + box.w, box.y + box.h - 2);
-    pen.stroke();
-    pen.setLineDash([]);
+    const end = lineBetween(box.x + box.w, box.y + 2, box.x + box.w, box.y + box.h - 2);
+    const style = { strokeStyle: line === 2 ? ink.accent : ink.text, lineWidth: 4 * size.unit };
+    stroke(pen, end, style, kind === CUT ? [3 * size.unit, 3 * size.unit] : []);
   }
   const fontSize = (inBeam ? 14 : 12) * size.unit;
   if (fontSize >= 6.5) {
     pen.textAlign = "left";
-    pen.textBaseline = "middle";
     pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
     const wide = box.w >= 0.8 * NODE * size.unit; // room for numbers beside or below the word
     const two = inBeam && wide && size.unit >= 0.85 * view.type;
@@ -192,34 +191,19 @@ function paintNode(pen, view, state, index, box) {
   for (const [name, colour] of [["a", ink.a], ["b", ink.b]]) {
     if (state[name] === index) paintMark(pen, view, box, name, colour, state.slot === name);
   }
-  if (view.hover === index) {
-    pen.strokeStyle = ink.text;
-    pen.lineWidth = 1;
-    pen.beginPath();
-    pen.roundRect(box.x - 1, box.y - 1, box.w + 2, box.h + 2, 5 * size.unit);
-    pen.stroke();
-  }
+  if (view.hover === index) stroke(pen, frame(box, 1, 5 * size.unit), { strokeStyle: ink.text, lineWidth: 1 });
 }
 
 /** The ring and letter of a chosen node; the ring that arrows move is solid. */
 function paintMark(pen, view, box, name, colour, active) {
   const { size, ink, font } = view;
-  pen.strokeStyle = colour;
-  pen.lineWidth = 2.5;
-  pen.setLineDash(active ? [] : [5, 3]);
-  pen.beginPath();
-  pen.roundRect(box.x - 2, box.y - 2, box.w + 4, box.h + 4, 6 * size.unit);
-  pen.stroke();
-  pen.setLineDash([]);
+  stroke(pen, frame(box, 2, 6 * size.unit), { strokeStyle: colour, lineWidth: 2.5 }, active ? [] : [5, 3]);
   if (view.header.single) return; // there is no other node to tell it from
   const r = Math.max(7, 8.5 * size.unit);
   const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
   const y = box.y + Math.max(-1, 4.5 * size.unit - 4); // below the numbers of the steps
   drawDisc(pen, x, y, r, colour);
-  pen.fillStyle = inkOn(colour);
-  pen.font = `600 ${Math.max(12, 12 * size.unit)}px ${font}`;
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
+  Object.assign(pen, { fillStyle: inkOn(colour), textAlign: "center", font: `600 ${Math.max(12, 12 * size.unit)}px ${font}` });
   pen.fillText(name.toUpperCase(), x, y + 0.5);
 }
 
@@ -229,10 +213,7 @@ function paintRulers(pen, view, first, last) {
   pen.fillStyle = ink.paper;
   pen.fillRect(0, 0, width, size.head - 4);
   pen.fillRect(0, 0, size.gutter - 6, height);
-  pen.fillStyle = ink.quiet;
-  pen.font = `${12 * view.type}px ${font}`;
-  pen.textBaseline = "middle";
-  pen.textAlign = "center";
+  Object.assign(pen, { fillStyle: ink.quiet, textAlign: "center", font: `${12 * view.type}px ${font}` });
   const every = Math.max(1, Math.ceil((22 * view.type) / size.column));
   const steps = header.step.at(-1) ?? -1;
   for (let step = Math.max(0, first); step <= Math.min(last, steps); step += 1) {
