@@ -171,7 +171,7 @@ function act(view, { s, kind, layer, block, unfolded }) {
 }
 
 // Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
-function shortener({ look }) {
+export function shortener({ look }) {
   const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
   return (text, width) => {
     const letters = [...text];

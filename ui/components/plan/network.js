@@ -1,5 +1,5 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
-import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
+import { chance, largest, make, norm, percent, plain, signed } from "../shared/index.js";
 import { chosenToken, listOf, vectorRow, wordsIn } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network push.
@@ -43,7 +43,8 @@ export function drawNorm(view, body, width) {
   const [token, block] = [chosenToken(view), focus.block.replace("_norm", "")];
   const added = data.added(focus.s, focus.layer, block, token);
   if (!added) return;
-  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18 });
+  const most = largest([...added.before, ...added.output, ...added.sum, ...added.after]);
+  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18, most });
   body.append(row("x before", "before", added.before), row("+ block adds", "adds", added.output));
   if (header.pre) body.append(row("= x after", "residual", added.after));
   else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
@@ -59,7 +60,8 @@ export function drawEmbedding(view, body, width) {
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
   const position = sum.map((value, c) => value - own[c]);
-  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22 });
+  const most = largest([...own, ...position, ...sum]);
+  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22, most });
   body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
 }
 

@@ -1,6 +1,6 @@
 // What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
 import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
-import { drawAttention } from "./attention.js";
+import { drawAttention, headTitle } from "./attention.js";
 import { formulaOf } from "./card.js";
 import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
@@ -35,7 +35,7 @@ export function fillPanel(view) {
   ];
   const body = make("div", "body scrolls"); // sideways, in large type on a phone
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
+    make("header", "", make("h3", "", focus.head === null ? [title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)] : headTitle(view)), tools),
     ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
@@ -60,11 +60,10 @@ function waysOf(panel, name) {
   })).values()];
 }
 
-// Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
-export function cellsOf(view, values, rows, columns, width, height, part) {
+// Numbers as cells on the diverging scale, from -most to most: [rows, columns] in a box.
+export function cellsOf(view, values, rows, columns, width, height, part, most = largest(values)) {
   const canvas = make("canvas", "numbers", { "data-part": part, "aria-hidden": "true" });
   const pen = sharp(canvas, width, height);
-  const most = largest(values);
   const words = wordsOf(view.header.signed[view.look.theme]);
   drawMap(pen, rows, columns, [0, 0, width, height], (cell) => words[signedLevel(values[cell], most)],
     (cell) => Math.abs(values[cell]));
@@ -78,9 +77,9 @@ export function cellsOf(view, values, rows, columns, width, height, part) {
   return canvas;
 }
 
-// A vector with its name and length, as a line of cells.
-export function vectorRow(view, { name, part, values, width, height = 10 }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part);
+// A vector with its name and length, as a line of cells; `most` ends the scale.
+export function vectorRow(view, { name, part, values, width, height = 10, most }) {
+  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most);
   return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
     make("span", "size", `length ${norm(values).toFixed(2)}`));
 }
