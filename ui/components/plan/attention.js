@@ -149,14 +149,14 @@ function stages(at, head, width) {
     const [k, v] = ["k", "v"].map((name) => data.at(`${name}.${kind}`, layer, head));
     const [sharpest, strong] = [Math.max(largest(q), largest(k)), largest(v)];
     const vector = (values, part, most, gloss) => make("div", "vector",
-      extend(cellsOf(view, values, 1, values.length, Math.min(room * 0.4, 5 * values.length), 10, part, most), part === "q" ? { "data-query": 0.5 } : {}),
+      cellsOf(view, values, 1, values.length, Math.min(room * 0.4, 5 * values.length), 10, part, most),
       make("span", "quiet", `${values.length} numbers: ${gloss}`));
     const matrix = (name, rows, most) => {
       const d = rows.length / keys.length;
       const chosen = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
       return extend(cellsOf(view, chosen, d, m, room, 17, name, most), { "data-keys": 0.5 });
     };
-    asked.push(wide("q  query", "q", vector(q, "q", sharpest, `what ${tokenText(view, view.focus.s)} looks for`)));
+    asked.push(wide("q  query", "q", extend(vector(q, "q", sharpest, `what ${tokenText(view, view.focus.s)} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
       wide("K  keys", "k", matrix("k", k, sharpest)),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),

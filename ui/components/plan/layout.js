@@ -120,9 +120,9 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
   const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
-    if (layer !== open) put("layer", plate, { layer }, inside ? plate : 17);
+    if (layer !== open) put("layer", plate, { layer }, inside ? plate : s ? large(17, 27.5) : 17);
     else {
-      const heading = () => put("heading", s && !inside ? 28 : 15, { layer }, large(28, 15));
+      const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
         put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block }, large(52, 30));
