@@ -107,7 +107,7 @@ function stages(at, head, width) {
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
   const { unit } = view.plan;
-  const label = 78 * unit;
+  const label = 76 * unit;
   const room = width - label - 12;
   const em = Math.max(12, 11.2 * unit);
   const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
@@ -149,8 +149,8 @@ function stages(at, head, width) {
     const [k, v] = ["k", "v"].map((name) => data.at(`${name}.${kind}`, layer, head));
     const [sharpest, strong] = [Math.max(largest(q), largest(k)), largest(v)];
     const vector = (values, part, most, gloss) => make("div", "vector",
-      cellsOf(view, values, 1, values.length, Math.min(room * 0.4, 5 * values.length), 10, part, most),
-      make("span", "quiet", `${values.length} numbers: ${gloss}`));
+      cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most),
+      make("span", "quiet", gloss));
     const matrix = (name, rows, most) => {
       const d = rows.length / keys.length;
       const chosen = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
@@ -166,7 +166,7 @@ function stages(at, head, width) {
     lines.push(row("softmax", "weights", weighted));
     if (!out) {
       lines.push(wide("V  values", "v", matrix("v", v, strong)));
-      lines.push(wide("Σ a v", "v", output ? vector(output, "v", strong, "what the values hand on, by weight")
+      lines.push(wide("Σ a v", "v", output ? vector(output, "v", strong, "values handed on, by weight")
         : make("span", "", "an edit holds this head at its mean")));
     }
   } else lines.push(row("weight", "weights", weighted));

@@ -9,6 +9,7 @@ const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
+const SIDE = 12; // and on a phone for lines from the encoder
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -37,7 +38,7 @@ export function openLayer(view, s) {
 export function layOut(view, width, height, unit) {
   const narrow = width < 560;
   const { focus } = view;
-  const gap = narrow ? 0 : 44;
+  const gap = narrow ? SIDE : 44;
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
   // Above an unfolded encoder is little room: its panel takes the formula.
   const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
@@ -114,7 +115,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const put = (kind, length, more = {}, least = length) =>
     bands.push({ kind, s, length: length * unit, least: Math.min(length, least) * unit, ...more });
   const large = (length, least) => (view.large ? least : length);
-  put("tokens", 64 + STRIP, {}, large(74, inside ? 58 : 68));
+  put("tokens", 64 + STRIP, {}, inside ? 58 : large(74, 68));
   put("embedding", inside ? hit : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card stands above the encoder
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
@@ -126,14 +127,14 @@ function bandsOf(view, s, w, height, unit, narrow) {
       if (narrow) heading();
       for (const block of stack.blocks) {
         put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block }, large(52, 30));
-        put("norm", inside ? large(5, 2) : hit, { layer, block: `${block}_norm` });
+        put("norm", inside ? 5 : hit, { layer, block: `${block}_norm` }, inside ? 2 : hit);
       }
       if (!narrow) heading();
     }
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(54, 35) : large(70, 60));
+    put("candidates", inside ? 64 : 70, {}, inside ? 35 : large(70, 60));
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);
