@@ -1,20 +1,15 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
-import { shortener, tokenText } from "./marks.js";
-import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
+import { shortener, tokenOf, tokenText } from "./marks.js";
+import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
-  const at = placeOf(view);
-  const { focus } = view;
+  const { focus, header: { stacks } } = view;
+  const kind = view.kinds[`${stacks[focus.s].name}.${focus.block}`];
+  const at = { view, kind, layer: focus.layer, query: tokenOf(view, focus.s), keys: stacks[kind === "cross" ? 0 : focus.s].tokens };
   body.append(headRow(at, width));
   if (focus.head === null) body.append(headTable(at));
   else body.append(stages(at, focus.head, width));
-}
-
-function placeOf(view) {
-  const { focus, header: { stacks } } = view;
-  const kind = view.kinds[`${stacks[focus.s].name}.${focus.block}`];
-  return { view, kind, layer: focus.layer, query: chosenToken(view), keys: stacks[kind === "cross" ? 0 : focus.s].tokens };
 }
 
 // The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
@@ -24,16 +19,6 @@ function takenBy({ view: { data }, kind, layer, query, keys }, head) {
   const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
-}
-
-// A head's result for the chosen token, as a title.
-export function headTitle(view) {
-  const { layer, head, s } = view.focus;
-  const { out, key, weight, words } = takenBy(placeOf(view), head);
-  const name = `Head ${layer + 1}.${head + 1}`;
-  if (out) return [`${name} is off: it adds nothing`];
-  const pushes = words.length ? `, pushes ${plain(words[0][0])}` : "";
-  return [`${name}: `, make("span", "of", tokenText(view, s)), make("span", "next", ` reads ${key} (${weight.toFixed(2)})${pushes}`)];
 }
 
 // The heads' maps: a click opens a head, the switch below takes it out.
@@ -84,7 +69,7 @@ function headRow({ view, kind, layer, query }, width) {
 function headTable(at) {
   const { view, kind, layer } = at;
   const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const most = Math.max(...heads.map(({ length }) => length)) || 1;
+  const most = largest(heads.map(({ length }) => length)) || 1;
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");
@@ -97,8 +82,7 @@ function headTable(at) {
     const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
     return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name, cells);
   });
-  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", ...(worded ? ["pushes"] : [])];
-  return listOf(names, rows);
+  return listOf(["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", ...(worded ? ["pushes"] : [])], rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
@@ -143,39 +127,36 @@ function stages(at, head, width) {
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const [asked, lines] = [[], []];
-  const { out } = takenBy(at, head);
+  const { out, key, weight, length, words } = takenBy(at, head);
+  const token = tokenText(view, view.focus.s);
   if (q) {
-    // One scale for q and K, and one for V and the sum.
-    const [k, v] = ["k", "v"].map((name) => data.at(`${name}.${kind}`, layer, head));
-    const [sharpest, strong] = [Math.max(largest(q), largest(k)), largest(v)];
-    const vector = (values, part, most, gloss) => make("div", "vector",
-      cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most),
-      make("span", "quiet", gloss));
-    const matrix = (name, rows, most) => {
+    const vector = (values, part, gloss, most) => make("div", "vector",
+      cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most), make("span", "quiet", gloss));
+    const matrix = (name) => {
+      const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      const chosen = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
-      return extend(cellsOf(view, chosen, d, m, room, 17, name, most), { "data-keys": 0.5 });
+      const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
+      return extend(cellsOf(view, cells, d, m, room, 17, name, largest(rows)), { "data-keys": 0.5 });
     };
-    asked.push(wide("q  query", "q", extend(vector(q, "q", sharpest, `what ${tokenText(view, view.focus.s)} looks for`), { "data-query": 0.5, "data-part": "q" })));
+    asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
-      wide("K  keys", "k", matrix("k", k, sharpest)),
+      wide("K  keys", "k", matrix("k")),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
     if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
-    if (!out) {
-      lines.push(wide("V  values", "v", matrix("v", v, strong)));
-      lines.push(wide("Σ a v", "v", output ? vector(output, "v", strong, "values handed on, by weight")
-        : make("span", "", "an edit holds this head at its mean")));
-    }
+    const sum = output ? vector(output, "v", "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
+      : "an edit holds this head at its mean";
+    if (!out) lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
-  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, head, output)));
+  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
+  const result = out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, pushes ${plain(words[0][0])}` : ""}`;
+  view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
   return make("div", "through", table);
 }
 
@@ -186,18 +167,17 @@ function strongest(weights, count) {
 }
 
 // What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it pushes.
-function addsOf(at, head, output) {
-  const { length, words } = takenBy(at, head);
-  const size = at.view.data.arrays.get("o.decoder").shape.at(-1);
+function addsOf({ view }, output, length, words) {
+  const size = view.data.arrays.get("o.decoder").shape.at(-1);
   const before = output ? `${output.length} → ${size} numbers, length ${norm(output).toFixed(2)} → ` : "length ";
   return make("div", "words", make("span", "", before, make("b", "", length.toFixed(2))), words.map(([word, logit], n) =>
     make("span", "", n ? "" : "pushes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
 }
 
 // The chosen key's edge, which can be cut.
-function cutting(view, { kind, layer, head, query, keys, cut }) {
-  const key = view.key;
-  if (!view.header.possible || key === null || key === undefined || !(key in keys)) return [];
+function cutting({ view, kind, layer, query, keys }, head, cut) {
+  const { key } = view;
+  if (!view.header.possible || !(key in keys)) return [];
   const text = `${tokenText(view, view.focus.s)} → ${plain(keys[key])}`;
   return [make("button", "tool", cut(key) ? `Join ${text} again` : `Cut ${text}`, {
     onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),

@@ -83,17 +83,15 @@ export class Data {
 
   // The share of the stream that a layer adds to a token; null for a token left out.
   layer(s, layer, token) {
-    const added = this.at(`g.${this.header.stacks[s].name}`, layer, this.row(s, token));
-    return added && { share: added[0] };
+    const [share] = this.at(`g.${this.header.stacks[s].name}`, layer, this.row(s, token)) ?? [];
+    return share === undefined ? null : { share };
   }
 
   // The layer that raises the probability of a row's chosen word most, by 5 points more than others, or -1.
   decisive(row) {
     const own = this.header.lens[row].map((cell) => parseFloat(cell[4].replace("<", "")));
     const rises = own.slice(1).map((percent, layer) => percent - own[layer]);
-    const layer = rises.indexOf(Math.max(...rises));
-    const least = rises[layer] - 5;
-    return least >= 0 && rises.every((rise, other) => other === layer || rise <= least) ? layer : -1;
+    return rises.findIndex((rise, layer) => rise >= 5 && rises.every((other, n) => n === layer || rise >= other + 5));
   }
 
   // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.

@@ -9,7 +9,6 @@ const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the way of the chosen word to the input
-const SIDE = 12; // and on a phone for lines from the encoder
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -38,7 +37,7 @@ export function openLayer(view, s) {
 export function layOut(view, width, height, unit) {
   const narrow = width < 560;
   const { focus } = view;
-  const gap = narrow ? SIDE : 44;
+  const gap = narrow ? 12 : 44; // for lines from the encoder
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
   // Above an unfolded encoder is little room: its panel takes the formula.
   const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
@@ -134,7 +133,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? 35 : large(70, 60));
+    put("candidates", inside ? 64 : 70, {}, inside ? large(42, 35) : large(70, 60));
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

@@ -118,6 +118,7 @@ export function placeBands(view) {
   function label(at, stack, band) {
     if (band.unfolded) return [];
     const added = addedAt(at, band);
+    const share = added ? `adds ${percent(added.share)}` : "";
     const count = Math.max(1, Math.floor(band.h / (13.6 * plan.unit)));
     const line = (name, ...texts) => {
       const text = texts.find((version) => widthOf(version) <= stack.room) ?? texts.at(-1);
@@ -125,7 +126,6 @@ export function placeBands(view) {
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const share = added ? `adds ${percent(added.share)}` : "";
       const guesses = stack.s ? guessesOf(at, band, line) : [];
       const more = count < 2 && guesses.length ? `, ${guesses[0].textContent}` : "";
       const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
@@ -134,8 +134,7 @@ export function placeBands(view) {
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
-      const share = added && `adds ${percent(added.share)}`;
-      if (added) lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
+      lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
@@ -145,10 +144,8 @@ export function placeBands(view) {
   // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
   function guessesOf(at, { layer, h }, line) {
     const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
-    if (!at.film && data.decisive(state.row) === layer) { // said when all layers have run
-      const rise = `${plain(at.header.predicted[state.row])} ${before} → ${own}`;
-      return [line("most", `takes ${rise}`, rise)];
-    }
+    const rise = `${plain(at.header.predicted[state.row])} ${before} → ${own}`;
+    if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
     const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);

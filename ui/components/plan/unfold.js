@@ -1,8 +1,8 @@
 // What is unfolded: a panel in the place of a block, as high as its numbers for the chosen token.
-import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
-import { drawAttention, headTitle } from "./attention.js";
+import { cellUnder, drawMap, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
+import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
-import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { textOf, titleOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
 
 const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, softmax: drawSoftmax, embedding: drawEmbedding };
@@ -35,7 +35,7 @@ export function fillPanel(view) {
   ];
   const body = make("div", "body scrolls"); // sideways, in large type on a phone
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", focus.head === null ? [title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)] : headTitle(view)), tools),
+    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
     ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
   (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
@@ -77,11 +77,11 @@ export function cellsOf(view, values, rows, columns, width, height, part, most =
   return canvas;
 }
 
-// A vector with its name and length, as a line of cells; `most` ends the scale.
-export function vectorRow(view, { name, part, values, width, height = 10, most }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most);
-  return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
-    make("span", "size", `length ${norm(values).toFixed(2)}`));
+// Vectors, [name, part, values], with their lengths as lines of cells on one scale.
+export function vectorRows(view, rows, width, height) {
+  const most = Math.max(...rows.map(([, , values]) => largest(values)));
+  return rows.map(([name, part, values]) => make("div", "vector", { "data-part": part }, make("span", `label ${part}`, name),
+    cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
 }
 
 // A table of rows, below the names of its columns.
@@ -93,8 +93,4 @@ export function listOf(names, rows, more = {}) {
 // Words in a cell: as many as it has room for, none in part.
 export function wordsIn(words) {
   return make("td", "quiet", make("div", "words", words.map(([word]) => [make("span", "", plain(word)), " "])));
-}
-
-export function chosenToken(view) {
-  return tokenOf(view, view.focus.s);
 }
