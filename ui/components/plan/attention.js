@@ -136,7 +136,7 @@ function stages(at, head, width) {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
       const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
-      return extend(cellsOf(view, cells, d, m, room, 17, name, largest(rows)), { "data-keys": 0.5 });
+      return extend(cellsOf(view, cells, d, m, room, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
     asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
