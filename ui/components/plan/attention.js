@@ -1,15 +1,24 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, extend, hatch, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
-import { tokenText } from "./marks.js";
-import { cellsOf, chosenToken, listOf, wordsIn } from "./unfold.js";
+import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { shortener, tokenOf, tokenText } from "./marks.js";
+import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
-  const { focus, header } = view;
-  const kind = view.kinds[`${header.stacks[focus.s].name}.${focus.block}`];
-  const at = { view, kind, layer: focus.layer, query: chosenToken(view), keys: header.stacks[kind === "cross" ? 0 : focus.s].tokens };
+  const { focus, header: { stacks } } = view;
+  const kind = view.kinds[`${stacks[focus.s].name}.${focus.block}`];
+  const at = { view, kind, layer: focus.layer, query: tokenOf(view, focus.s), keys: stacks[kind === "cross" ? 0 : focus.s].tokens };
   body.append(headRow(at, width));
   if (focus.head === null) body.append(headTable(at));
   else body.append(stages(at, focus.head, width));
+}
+
+// The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
+function takenBy({ view: { data }, kind, layer, query, keys }, head) {
+  const weights = data.weights(kind, layer, head, query);
+  const weight = Math.max(...weights);
+  const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
+  const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
+  return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
 }
 
 // The heads' maps: a click opens a head, the switch below removes it.
@@ -57,32 +66,32 @@ function headRow({ view, kind, layer, query }, width) {
 }
 
 // For every head: the key with the largest weight, what it adds, and the words that it promotes.
-function headTable({ view, kind, layer, query, keys }) {
-  const { data } = view;
-  const lengths = Array.from({ length: data.heads(kind) }, (_, h) => data.at(`c.${kind}`, layer, h, data.row(kind === "encoder_self" ? 0 : 1, query))?.[0] ?? 0);
-  const most = Math.max(...lengths) || 1;
-  const rows = lengths.map((length, h) => {
-    const weights = data.weights(kind, layer, h, query);
-    const key = weights.indexOf(Math.max(...weights));
-    const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, h));
+function headTable(at) {
+  const { view, kind, layer } = at;
+  const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
+  const most = largest(heads.map(({ length }) => length)) || 1;
+  const worded = heads.some(({ words }) => words.length);
+  const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");
     bar.style.width = `${(36 * length) / most}px`;
-    const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name,
-      make("td", "", plain(keys[key]), " ", make("b", "", weights[key].toFixed(2))),
+    const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
+      make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
-      ...(words.length ? [wordsIn(words.slice(0, 3))] : []));
+      ...(worded ? [wordsIn(words.slice(0, 3))] : []),
+    ];
+    const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
+    return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name, cells);
   });
-  const names = ["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", "promotes"];
-  return listOf(names.slice(0, rows[0].children.length), rows);
+  return listOf(["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", ...(worded ? ["promotes"] : [])], rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
-function stages({ view, kind, layer, query, keys }, head, width) {
+function stages(at, head, width) {
+  const { view, kind, layer, query, keys } = at;
   const { data, header, look } = view;
   const { q, dots, scaled, masked, weights, output } = data.head(kind, layer, head, query);
   const { unit } = view.plan;
-  const label = 78 * unit;
+  const label = 76 * unit;
   const room = width - label - 12;
   const em = Math.max(12, 11.2 * unit);
   const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
@@ -90,9 +99,10 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const column = room / m;
   const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
+  const short = shortener(view);
   const names = seen.map((j) => {
     const key = keys[j];
-    const button = make("button", "", make("bdi", "", plain(key)), {
+    const button = make("button", "", make("bdi", "", short(plain(key), 4.2 * em)), {
       title: plain(key), "data-id": `key.${j}`, "aria-pressed": view.key === j, onclick: () => {
         view.key = view.key === j ? null : j;
         view.draw();
@@ -108,41 +118,45 @@ function stages({ view, kind, layer, query, keys }, head, width) {
   const tower = (values, j, colour = "var(--quiet)") => {
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
     const bar = make("i", "tower");
-    const at = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
-    for (const [name, value] of Object.entries(at)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
+    const ends = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
+    for (const [name, value] of Object.entries(ends)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
     bar.style.setProperty("--tint", colour);
     return bar;
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
-  const lines = [];
-  const vector = (values, part) => cellsOf(view, values, 1, values.length, Math.min(room * 0.6, 5 * values.length), 10, part);
+  const [asked, lines] = [[], []];
+  const { out, key, weight, length, words } = takenBy(at, head);
+  const token = tokenText(view, view.focus.s);
   if (q) {
+    const vector = (values, part, gloss, most) => make("div", "vector",
+      cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most), make("span", "quiet", gloss));
     const matrix = (name) => {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
-      const cells = cellsOf(view, Float32Array.from({ length: d * m }, (_, at) => rows[seen[at % m] * d + Math.floor(at / m)]), d, m, room, 17, name);
-      return extend(cells, { "data-keys": 0.5 });
+      const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
+      return extend(cellsOf(view, cells, d, m, room, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
+    asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
-      wide(`q  ${q.length}`, "q", extend(vector(q, "q"), { "data-query": 0.5 })),
-      wide("K", "k", matrix("k")),
+      wide("K  keys", "k", matrix("k")),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
     if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
-    lines.push(wide("V", "v", matrix("v")));
-    lines.push(output ? wide(`Σ a v  ${output.length}`, "v", vector(output, "v"))
-      : wide("Σ a v", "v", make("span", "", "an edit fixes this head at its mean")));
+    const sum = output ? vector(output, "v", "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
+      : "an edit fixes this head at its mean";
+    if (!out) lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
-  lines.push(wide("× Wᴼ adds", "adds", addsOf(view, { kind, layer, head, query, output })));
+  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
+    make("thead", "", asked, make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  view.panel.querySelector("h3").after(...cutting(view, { kind, layer, head, query, keys, cut }));
+  const result = out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
+  view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
   return make("div", "through", table);
 }
 
@@ -153,19 +167,17 @@ function strongest(weights, count) {
 }
 
 // What the output matrix makes of a head's sum of values: lengths before and after it, and the words that it promotes.
-function addsOf(view, { kind, layer, head, query, output }) {
-  const { data } = view;
-  const length = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))[0];
-  const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
-  const before = output ? `length ${norm(output).toFixed(2)} → ` : "length ";
+function addsOf({ view }, output, length, words) {
+  const size = view.data.arrays.get("o.decoder").shape.at(-1);
+  const before = output ? `${output.length} → ${size} numbers, length ${norm(output).toFixed(2)} → ` : "length ";
   return make("div", "words", make("span", "", before, make("b", "", length.toFixed(2))), words.map(([word, logit], n) =>
     make("span", "", n ? "" : "promotes ", make("b", "", plain(word)), ` ${signed(logit)}`)));
 }
 
 // The chosen key's edge, which can be cut.
-function cutting(view, { kind, layer, head, query, keys, cut }) {
-  const key = view.key;
-  if (!view.header.possible || key === null || key === undefined || !(key in keys)) return [];
+function cutting({ view, kind, layer, query, keys }, head, cut) {
+  const { key } = view;
+  if (!view.header.possible || !(key in keys)) return [];
   const text = `${tokenText(view, view.focus.s)} → ${plain(keys[key])}`;
   return [make("button", "tool", cut(key) ? `Join ${text} again` : `Cut ${text}`, {
     onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),

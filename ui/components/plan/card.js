@@ -33,7 +33,7 @@ export function fillCard(view) {
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
     scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
-  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) (view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling).remove(); // a class and a head need the formula
 }
 
 // What a film's layer does to the chosen token.

@@ -1,5 +1,5 @@
 // The numbers of a message: arrays of packing in plan/__init__.py, and what follows from them.
-import { norm, range } from "../shared/index.js";
+import { norm } from "../shared/index.js";
 
 export const KINDS = { "encoder.self": "encoder_self", "decoder.self": "decoder_self", "decoder.cross": "cross" };
 
@@ -81,12 +81,17 @@ export class Data {
     return { before, output, sum, after, length, more, share: more / (length + more || 1) };
   }
 
-  // The share of the stream that a layer adds to a token, and true if no layer adds as many percent; null for a token left out.
+  // The share of the stream that a layer adds to a token; null for a token left out.
   layer(s, layer, token) {
-    const [{ name, depth }, i] = [this.header.stacks[s], this.row(s, token)];
-    const shares = range(depth).map((at) => this.at(`g.${name}`, at, i)?.[0]);
-    const less = (share, at) => at === layer || Math.round(100 * share) < Math.round(100 * shares[layer]);
-    return shares[0] === undefined ? null : { share: shares[layer], most: depth > 1 && shares.every(less) };
+    const [share] = this.at(`g.${this.header.stacks[s].name}`, layer, this.row(s, token)) ?? [];
+    return share === undefined ? null : { share };
+  }
+
+  // The layer that raises the probability of a row's chosen word most, by 5 points more than others, or -1.
+  decisive(row) {
+    const own = this.header.lens[row].map((cell) => parseFloat(cell[4].replace("<", "")));
+    const rises = own.slice(1).map((percent, layer) => percent - own[layer]);
+    return rises.findIndex((rise, layer) => rise >= 5 && rises.every((other, n) => n === layer || rise >= other + 5));
   }
 
   // Words that a part of the decoder raises most, as [token, logit]; parts are those of `Whole.words`.

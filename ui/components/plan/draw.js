@@ -195,11 +195,11 @@ function cross(pen, plan, [x0, y0], [x1, enters, y1], band, place) {
   const { narrow, stacks: [{ x, w }] } = plan;
   const lane = y0 + (narrow ? 3 + 11 * place : 18 * place - 26);
   const side = band.unfolded ? band.port + 8 * (place - 0.5) : Math.min(enters, y1) + Math.abs(y1 - enters) * (0.12 + 0.7 * place);
-  const from = x + w + (narrow ? 10 * place - 12 : 0); // on a phone, lines pass beside the words
+  const from = x + w + (narrow ? 2 + 9 * place : 0); // on a phone, lines pass beside the words
   pen.moveTo(x0, y0);
   pen.quadraticCurveTo(x0, lane, Math.min(x0 + 12, from), lane);
   if (narrow) {
-    if (band.unfolded) [x1, y1] = [from, side];
+    if (band.unfolded) [x1, y1] = [x + w, side];
     pen.arcTo(from, lane, from, side, 6);
     pen.arcTo(from, side, x1, side, 6);
     pen.quadraticCurveTo(x1, side, x1, y1);

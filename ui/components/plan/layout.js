@@ -37,7 +37,7 @@ export function openLayer(view, s) {
 export function layOut(view, width, height, unit) {
   const narrow = width < 560;
   const { focus } = view;
-  const gap = narrow ? 0 : 44;
+  const gap = narrow ? 12 : 44; // for lines from the encoder
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
   // There is little room above an unfolded encoder, so its panel has the formula.
   const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
@@ -114,26 +114,26 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const put = (kind, length, more = {}, least = length) =>
     bands.push({ kind, s, length: length * unit, least: Math.min(length, least) * unit, ...more });
   const large = (length, least) => (view.large ? least : length);
-  put("tokens", 64 + STRIP, {}, large(74, inside ? 58 : 68));
+  put("tokens", 64 + STRIP, {}, inside ? 58 : large(74, 68));
   put("embedding", inside ? hit : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card is above the encoder
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
   const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
-    if (layer !== open) put("layer", plate, { layer }, inside ? plate : 17);
+    if (layer !== open) put("layer", plate, { layer }, inside ? plate : s ? large(17, 27.5) : 17);
     else {
-      const heading = () => put("heading", s && !inside ? 28 : 15, { layer }, large(28, 15));
+      const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
       for (const block of stack.blocks) {
         put("block", inside ? hit : block === "ffn" ? 30 : brief ? 44 : 52, { layer, block }, large(52, 30));
-        put("norm", inside ? large(5, 2) : hit, { layer, block: `${block}_norm` });
+        put("norm", inside ? 5 : hit, { layer, block: `${block}_norm` }, inside ? 2 : hit);
       }
       if (!narrow) heading();
     }
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(54, 35) : large(70, 60));
+    put("candidates", inside ? 64 : 70, {}, inside ? large(42, 35) : large(70, 60));
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

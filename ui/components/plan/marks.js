@@ -91,7 +91,7 @@ export function placeBands(view) {
     if (stop) stop.tabIndex = 0;
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
-      if (!box || box[2] < 44 * plan.unit || box[3] < 44 * plan.unit) return [];
+      if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
       return [setBox(note, ...box)];
     });
@@ -118,31 +118,34 @@ export function placeBands(view) {
   function label(at, stack, band) {
     if (band.unfolded) return [];
     const added = addedAt(at, band);
+    const share = added ? `adds ${percent(added.share)}` : "";
+    const count = Math.max(1, Math.floor(band.h / (13.6 * plan.unit)));
     const line = (name, ...texts) => {
       const text = texts.find((version) => widthOf(version) <= stack.room) ?? texts.at(-1);
       return text && make("span", name, text);
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const share = added ? `adds ${percent(added.share)}` : "";
-      const most = added?.most && !at.film ? ", the most" : ""; // said when all layers have run
-      const named = ["Layer ", "Layer ", "L"].map((name, n) => [`${name}${band.layer + 1}`, n ? "" : most]);
-      const [name, more] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[2];
-      lines.push(make("span", "", make("b", "", name), " ", make("span", most ? "most" : "size", share + more, { title: share + most })));
-      if (stack.s) lines.push(...guessesOf(at, band, line));
+      const guesses = stack.s ? guessesOf(at, band, line) : [];
+      const more = count < 2 && guesses.length ? `, ${guesses[0].textContent}` : "";
+      const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
+      const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
+      lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
-      if (added) lines.push(line("size", `adds ${percent(added.share)}`));
       const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
-      if (seen) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
+      lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
+      if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Token + position", "Embedding"));
-    return lines.filter(Boolean).slice(0, Math.max(1, Math.floor(band.h / (13.6 * plan.unit))));
+    else lines.push(line("name", "Embedding + position", "Embedding"));
+    return lines.filter(Boolean).slice(0, count);
   }
-  // The most probable word if the model ended after a layer, and the probability of the chosen word.
+  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
   function guessesOf(at, { layer, h }, line) {
-    const [token, p, , rank, own] = at.header.lens[state.row][layer + 1];
+    const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
+    const rise = `${plain(at.header.predicted[state.row])} ${before} → ${own}`;
+    if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
     const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
@@ -171,7 +174,7 @@ function act(view, { s, kind, layer, block, unfolded }) {
 }
 
 // Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
-function shortener({ look }) {
+export function shortener({ look }) {
   const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
   return (text, width) => {
     const letters = [...text];

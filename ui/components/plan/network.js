@@ -1,12 +1,13 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
 import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
-import { chosenToken, listOf, vectorRow, wordsIn } from "./unfold.js";
+import { tokenOf } from "./marks.js";
+import { listOf, vectorRows, wordsIn } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network promote.
 export function drawNetwork(view, body, width) {
   const { data, header, focus } = view;
   const { s, layer } = focus;
-  const token = chosenToken(view);
+  const token = tokenOf(view, s);
   const stack = header.stacks[s];
   const i = data.row(s, token);
   const [neurons, fired] = [data.at(`i.${stack.name}`, layer, i), data.at(`f.${stack.name}`, layer, i)];
@@ -25,7 +26,7 @@ export function drawNetwork(view, body, width) {
     make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
     listOf(heads, rows, { "data-part": "neurons" }),
     pushed(view, layer, token, s),
-    vectorRow(view, { name: "adds", part: "adds", values: data.added(s, layer, "ffn", token).output, width }),
+    ...vectorRows(view, [["adds", "adds", data.added(s, layer, "ffn", token).output]], width, 10),
   );
 }
 
@@ -40,13 +41,11 @@ function pushed({ data, header }, layer, row, s) {
 // The stream before a block, what the block adds, and the stream after.
 export function drawNorm(view, body, width) {
   const { data, header, focus } = view;
-  const [token, block] = [chosenToken(view), focus.block.replace("_norm", "")];
+  const [token, block] = [tokenOf(view, focus.s), focus.block.replace("_norm", "")];
   const added = data.added(focus.s, focus.layer, block, token);
   if (!added) return;
-  const row = (name, part, values) => vectorRow(view, { name, part, values, width, height: 18 });
-  body.append(row("x before", "before", added.before), row("+ block adds", "adds", added.output));
-  if (header.pre) body.append(row("= x after", "residual", added.after));
-  else body.append(row("= sum", "sum", added.sum), row("LayerNorm", "after", added.after));
+  const after = header.pre ? [["= x after", "residual", added.after]] : [["= sum", "sum", added.sum], ["LayerNorm", "after", added.after]];
+  body.append(...vectorRows(view, [["x before", "before", added.before], ["+ block adds", "adds", added.output], ...after], width, 18));
   const cosine = added.before.reduce((sum, value, c) => sum + value * added.after[c], 0) / (norm(added.before) * norm(added.after) || 1);
   body.append(make("p", "", "The block adds ", make("b", "", percent(added.share)),
     `. The cosine between the stream before and after it is ${cosine.toFixed(2)}.`));
@@ -55,12 +54,12 @@ export function drawNorm(view, body, width) {
 // A token's row of the embedding matrix, its position, and their sum.
 export function drawEmbedding(view, body, width) {
   const { data, header, focus } = view;
-  const [{ name }, i] = [header.stacks[focus.s], data.row(focus.s, chosenToken(view))];
+  const token = tokenOf(view, focus.s);
+  const [{ name }, i] = [header.stacks[focus.s], data.row(focus.s, token)];
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
   const position = sum.map((value, c) => value - own[c]);
-  const row = (title, part, values) => vectorRow(view, { name: title, part, values, width, height: 22 });
-  body.append(row("row of E", "row", own), row(`+ position ${chosenToken(view) + 1}`, "position", position), row("= x", "sum", sum));
+  body.append(...vectorRows(view, [["row of E", "row", own], [`+ position ${token + 1}`, "position", position], ["= x", "sum", sum]], width, 22));
 }
 
 // The candidates and all other tokens as bars, and the softmax read after every layer.

@@ -1,8 +1,8 @@
 // What is unfolded: a panel in place of a block, as high as its numbers for the chosen token.
-import { cellUnder, drawMap, extend, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
+import { cellUnder, drawMap, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
-import { textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { textOf, titleOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
 
 const DRAW = { self: drawAttention, cross: drawAttention, ffn: drawNetwork, softmax: drawSoftmax, embedding: drawEmbedding };
@@ -60,11 +60,10 @@ function waysOf(panel, name) {
   })).values()];
 }
 
-// Numbers as cells on the diverging scale: [rows, columns] in a box, the largest of them at the scale's end.
-export function cellsOf(view, values, rows, columns, width, height, part) {
+// Numbers as cells on the diverging scale, from -most to most: [rows, columns] in a box.
+export function cellsOf(view, values, rows, columns, width, height, part, most = largest(values)) {
   const canvas = make("canvas", "numbers", { "data-part": part, "aria-hidden": "true" });
   const pen = sharp(canvas, width, height);
-  const most = largest(values);
   const words = wordsOf(view.header.signed[view.look.theme]);
   drawMap(pen, rows, columns, [0, 0, width, height], (cell) => words[signedLevel(values[cell], most)],
     (cell) => Math.abs(values[cell]));
@@ -78,11 +77,11 @@ export function cellsOf(view, values, rows, columns, width, height, part) {
   return canvas;
 }
 
-// A vector with its name and length, as a line of cells.
-export function vectorRow(view, { name, part, values, width, height = 10 }) {
-  const cells = cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part);
-  return extend(make("div", "vector", { "data-part": part }), make("span", `label ${part}`, name), cells,
-    make("span", "size", `length ${norm(values).toFixed(2)}`));
+// Vectors, [name, part, values], with their lengths as lines of cells on one scale.
+export function vectorRows(view, rows, width, height) {
+  const most = Math.max(...rows.map(([, , values]) => largest(values)));
+  return rows.map(([name, part, values]) => make("div", "vector", { "data-part": part }, make("span", `label ${part}`, name),
+    cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
 }
 
 // A table of rows, below the names of its columns.
@@ -94,8 +93,4 @@ export function listOf(names, rows, more = {}) {
 // Words in a cell: as many as fit, none cut off.
 export function wordsIn(words) {
   return make("td", "quiet", make("div", "words", words.map(([word]) => [make("span", "", plain(word)), " "])));
-}
-
-export function chosenToken(view) {
-  return tokenOf(view, view.focus.s);
 }
