@@ -1,9 +1,10 @@
 """The Floor plan: its URL parameters, the picture, and what its parts change and open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from transformer.config import ModelConfig
@@ -69,8 +70,11 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written; the step followed, from 0; and what was written before the last edit.
+#: written; the step followed, from 0; what was written before the last edit; and probabilities of
+#: both.
 _SEEN = "headlight_floor_seen"
+#: Session key of the last translation that was not steered: its view and ids.
+_OWN = "headlight_floor_own"
 
 
 def choose_again(view: View, trace: Trace) -> None:
@@ -78,15 +82,22 @@ def choose_again(view: View, trace: Trace) -> None:
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
     steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
-    last, old, row, before = st.session_state.get(_SEEN, (now, steps, 0, ()))
+    chances = np.exp(trace.log_probs.astype(np.float64)).round(6).tolist()
+    seen = st.session_state.get(_SEEN, (now, steps, 0, (), (), chances))
+    last, old, row, before, earlier, latest = seen
+    if unsteered := now[3:] == ((), None):
+        st.session_state[_OWN] = (view, trace.predicted_ids)
     if last[:2] != now[:2]:
-        before = ()
+        before = earlier = ()
     elif last != now:
         was = old[row]
         ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
         before, row = tuple(written for _, written in old), ranks.index(min(ranks))
+        earlier = latest
+        if unsteered and last[3:] != now[3:]:
+            before = earlier = ()  # back at the model's own words, of which none is marked
         url_state.put_index(STEP, row)
-    st.session_state[_SEEN] = [now, steps, row, before]
+    st.session_state[_SEEN] = [now, steps, row, before, earlier, chances]
 
 
 def draw_plan(
@@ -114,21 +125,21 @@ def draw_plan(
     def touched() -> None:
         change = parse_touched(st.session_state["plan"].get("touch"), trace)
         if change is not None and view.kind == "checkpoint":
-            _change(change, trace)
+            _change(change, view, trace)
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
     edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
     edited = Edited(
-        editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
+        editing.heads_taken(view, trace), [*edges], *st.session_state[_SEEN][3:5],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),
     )  # fmt: skip
     plan = plan_component(whole, trace, config, chosen, edited)
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
 
-def _change(change: Touched, trace: Trace) -> None:
+def _change(change: Touched, view: View, trace: Trace) -> None:
     """Make a change with the edits and steering of every page."""
     if change.what == "switch":
         heads = editing.head_of(trace, change.kind, change.layer, change.head)
@@ -137,7 +148,10 @@ def _change(change: Touched, trace: Trace) -> None:
         place = (PLACES[change.kind], change.layer, change.head)
         editing.toggle(Edit("cut", *place, query=change.query, key=change.key))
     else:
-        begin_with((*trace.predicted_ids[: change.query], change.key))
+        ids = (*trace.predicted_ids[: change.query], change.key)
+        whose, own = st.session_state[_OWN] if _OWN in st.session_state else (None, ())
+        free = whose == replace(view, prefix=(), target=None) and own[: len(ids)] == ids
+        begin_with(() if free else ids)  # the model's own words need no prefix
 
 
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:

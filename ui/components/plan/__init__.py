@@ -143,6 +143,7 @@ class Edited:
     out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
     cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
     before: tuple[str, ...] = ()  # the translation before the last change
+    chances: Sequence[float] = ()  # and its tokens' probabilities
     possible: bool = False  # whether parts can be changed
     never: Collection[int] = ()  # ids that cannot be taken
 
@@ -197,6 +198,7 @@ def plan_component(
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
+        "was": [] if lost or new else [*edited.chances],
         "lost": [[ends[at - n], *labels([edited.before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],

@@ -21,7 +21,7 @@ export function formulaOf(view, { formula }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const scene = view.film && !view.hover && !view.focus.block;
+  const scene = view.film && !view.hover;
   const part = scene && view.film.landed ? { s: 1, block: "softmax" } : view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
@@ -31,7 +31,7 @@ export function fillCard(view) {
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
-    scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
+    scene && !part.block ? sceneOf(view, part) : lostOf(view) ?? factsOf(view, part),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
 }
@@ -43,7 +43,16 @@ function sceneOf(view, { s, layer }) {
   if (!s) return say(", mean over heads. All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
   return say(" in the translation and ", seen("cross"), " in the source.",
-    layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : "");
+    layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
+}
+
+// What took the place of the chosen lost word.
+function lostOf(view) {
+  const { header, state: { row } } = view;
+  if (!header.lost.some(([t, token]) => t === row && token === view.lost)) return null;
+  const [, p] = header.candidates[row].find(([token]) => token === view.lost) ?? [];
+  return make("p", "facts", bold(view.lost), " stood here before the last change. Now the model says ", bold(header.predicted[row]),
+    `, ${chance(header.probabilities[row])}`, p === undefined ? "." : `; ${plain(view.lost)} has ${chance(p)}.`);
 }
 
 // What happens to the chosen token there, in a sentence.
