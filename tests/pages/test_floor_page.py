@@ -94,10 +94,15 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     other = int(drawn[-1]["trace"].top_ids[1, 1])
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
     app.run()
-    assert drawn[-1]["trace"].predicted_ids[1] == other
+    steered = drawn[-1]["trace"]
+    assert steered.predicted_ids[1] == other
+    own = int(steered.top_ids[1, 0])  # the model's own word needs no prefix
+    reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, own))
+    app.run()
+    assert "prefix" not in app.session_state["headlight_store"] and not drawn[-1]["edited"].before
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
     seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
-    seen[1], seen[2] = [("a", "b"), ("b", "c"), *seen[1]], 4
+    seen[1], seen[2] = [("a", "b", 0.0), ("b", "c", 0.0), *seen[1]], 4
     app.run()
     assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 

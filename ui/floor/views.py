@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from transformer.config import ModelConfig
@@ -70,34 +69,31 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written; the step followed, from 0; what was written before the last edit; and probabilities of
-#: both.
+#: written, and log-probabilities; the step followed, from 0; what was written before the last edit;
+#: and the view and ids of a translation that was not steered.
 _SEEN = "headlight_floor_seen"
-#: Session key of the last translation that was not steered: its view and ids.
-_OWN = "headlight_floor_own"
 
 
 def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
-    chances = np.exp(trace.log_probs.astype(np.float64)).round(6).tolist()
-    seen = st.session_state.get(_SEEN, (now, steps, 0, (), (), chances))
-    last, old, row, before, earlier, latest = seen
-    if unsteered := now[3:] == ((), None):
-        st.session_state[_OWN] = (view, trace.predicted_ids)
+    log_probs = trace.log_probs.tolist()
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, log_probs, strict=True)]
+    last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
+    if free := not view.prefix and view.target is None:
+        own = (view, trace.predicted_ids)
     if last[:2] != now[:2]:
-        before = earlier = ()
+        before = ()
     elif last != now:
         was = old[row]
-        ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
-        before, row = tuple(written for _, written in old), ranks.index(min(ranks))
-        earlier = latest
-        if unsteered and last[3:] != now[3:]:
-            before = earlier = ()  # back at the model's own words, of which none is marked
+        ranks = [
+            (new[:2] != was[:2], new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)
+        ]
+        back = free and last[3:] != now[3:]  # at the model's own words, of which none is marked
+        before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)
-    st.session_state[_SEEN] = [now, steps, row, before, earlier, chances]
+    st.session_state[_SEEN] = [now, steps, row, before, own]
 
 
 def draw_plan(
@@ -132,7 +128,7 @@ def draw_plan(
     st.session_state[_SEEN][2] = chosen.row
     edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
     edited = Edited(
-        editing.heads_taken(view, trace), [*edges], *st.session_state[_SEEN][3:5],
+        editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),
     )  # fmt: skip
     plan = plan_component(whole, trace, config, chosen, edited)
@@ -149,7 +145,7 @@ def _change(change: Touched, view: View, trace: Trace) -> None:
         editing.toggle(Edit("cut", *place, query=change.query, key=change.key))
     else:
         ids = (*trace.predicted_ids[: change.query], change.key)
-        whose, own = st.session_state[_OWN] if _OWN in st.session_state else (None, ())
+        whose, own = st.session_state[_SEEN][4]
         free = whose == replace(view, prefix=(), target=None) and own[: len(ids)] == ids
         begin_with(() if free else ids)  # the model's own words need no prefix
 

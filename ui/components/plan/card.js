@@ -31,7 +31,7 @@ export function fillCard(view) {
     make("h3", "", titleOf(view, part)),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
-    scene && !part.block ? sceneOf(view, part) : lostOf(view) ?? factsOf(view, part),
+    scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) view.card.lastChild.previousSibling.remove();
 }
@@ -46,20 +46,16 @@ function sceneOf(view, { s, layer }) {
     layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
 }
 
-// What took the place of the chosen lost word.
-function lostOf(view) {
-  const { header, state: { row } } = view;
-  if (!header.lost.some(([t, token]) => t === row && token === view.lost)) return null;
-  const [, p] = header.candidates[row].find(([token]) => token === view.lost) ?? [];
-  return make("p", "facts", bold(view.lost), " stood here before the last change. Now the model says ", bold(header.predicted[row]),
-    `, ${chance(header.probabilities[row])}`, p === undefined ? "." : `; ${plain(view.lost)} has ${chance(p)}.`);
-}
-
 // What happens to the chosen token there, in a sentence.
 function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
   const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
   const say = (...parts) => make("p", "facts", parts.flat(3));
+  if (!view.hover && header.lost.some(([t, lost]) => t === state.row && lost === view.lost)) {
+    const [, p = 0] = header.candidates[state.row].find(([other]) => other === view.lost) ?? [];
+    return say(bold(view.lost), " stood here before the last change. Now ", chosen,
+      ` has ${chance(header.probabilities[state.row])}, ${plain(view.lost)} ${p ? chance(p) : "less than all candidates"}.`);
+  }
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];

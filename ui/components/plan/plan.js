@@ -27,7 +27,7 @@ function component({ root, header, body }, host) {
     const left = !quiet && stop(view);
     const before = JSON.stringify(view.state);
     take({ ...view.state, ...change });
-    if (JSON.stringify(view.state) === before && view.lost === lost && !left) return;
+    if (JSON.stringify(view.state) === before && view.lost === lost && !left && !quiet) return;
     view.lost = lost;
     if (!quiet) choice.set(view.state);
     draw();
@@ -55,7 +55,6 @@ function component({ root, header, body }, host) {
     if (view.film) view.choose({});
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
-  view.report = () => choice.set(view.state);
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
   build(view);
   const draw = () => {

@@ -1,13 +1,12 @@
 // The film: the source rises through the encoder once; then token by token climbs the decoder, and the word lands
 // in the translation and enters below, shifted right.
-import { calm, chance, make, plain } from "../shared/index.js";
+import { calm, make, percent, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { drawPicture, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
 
 const LAYER = 1000; // milliseconds for a layer, whose sentence is read
-const LATER = 600; // once SLOW parts of a film have shown what layers do: the source and two tokens
-const SLOW = 3;
+const LATER = 600; // after the source and two tokens
 const STAY = 1200; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
@@ -51,7 +50,7 @@ export function writeLine(view) {
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  const [p, was] = [header.probabilities, header.was].map((all) => chance(all[state.row] ?? 0));
+  const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 1));
   const same = ` (same words; ${plain(header.predicted[state.row])} ${p}, ${p === was ? "as before" : `was ${was}`})`;
   view.line.replaceChildren(...words.flat(), make("span", "quiet", header.was.length && !film ? same : ""));
 }
@@ -77,9 +76,7 @@ function begin(view, row) {
   Object.assign(film, { row, at: 0, landed: false, parts: film.parts + 1 });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
   view.root.classList.add("waiting");
-  const before = view.state.row;
-  view.choose({ row: Math.max(0, row) }, { quiet: true });
-  if (before === Math.max(0, row)) view.draw();
+  view.choose({ row }, { quiet: true });
   if (view.plan.narrow && row <= 0) { // the film stays in sight where a stack is as high as the window
     (row < 0 ? view.root : view.candidates).scrollIntoView({ block: row < 0 ? "start" : "end", behavior: "smooth" });
   }
@@ -95,14 +92,10 @@ function roll(view) {
   let last = null;
   film.turn = turn;
   const frame = (now) => {
-    if (view.film?.turn !== turn) return;
-    if (!view.root.isConnected) {
-      stop(view);
-      return;
-    }
+    if (view.film?.turn !== turn || !view.root.isConnected) return;
     film.at += (now - (last ?? now)) * view.speed;
     last = now;
-    const share = wayIn(view.plan.stacks[s], film.at / (film.parts > SLOW ? LATER : LAYER));
+    const share = wayIn(view.plan.stacks[s], film.at / (film.parts > 3 ? LATER : LAYER));
     if (view.time.up[s] !== share) {
       view.time.up[s] = share;
       view.root.classList.toggle("waiting", share < 1);
@@ -115,9 +108,8 @@ function roll(view) {
     if (share < 1 || (s && film.at < film.landed + STAY)) requestAnimationFrame(frame);
     else if (row + 1 < header.predicted.length) begin(view, row + 1);
     else {
-      stop(view, false);
-      view.draw();
-      view.report();
+      view.choose({});
+      view.resume = false;
     }
   };
   requestAnimationFrame(frame);
@@ -159,10 +151,10 @@ function fly(view, from, to) {
   film.onfinish = film.oncancel = () => ghost.remove();
 }
 
-// Leaves the film, and returns true if there was one. Play goes on with the chosen step, after its end from the source.
-export function stop(view, resume = true) {
+// Leaves the film, and returns true if there was one. Play goes on with the chosen step.
+export function stop(view) {
   if (!view.film) return false;
-  Object.assign(view, { film: null, resume });
+  Object.assign(view, { film: null, resume: true });
   view.time.up = [1, 1];
   view.root.classList.remove("waiting", "playing");
   labelPlay(view);
