@@ -78,18 +78,15 @@ def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    log_probs = trace.log_probs.tolist()
-    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, log_probs, strict=True)]
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, trace.log_probs.tolist(), strict=True)]
     last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
     if last[:2] != now[:2]:
         before = ()
     elif last != now:
-        was = old[row]
-        ranks = [
-            (new[:2] != was[:2], new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)
-        ]
+        was = old[row][:2]
+        ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
         back = free and last[3:] != now[3:]  # at the model's own words, of which none is marked
         before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)

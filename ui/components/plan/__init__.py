@@ -142,8 +142,7 @@ class Edited:
 
     out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
     cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
-    #: the translation before the last change: tokens and log-probabilities
-    before: Sequence[tuple[str, float]] = ()
+    before: Sequence[tuple[str, float]] = ()  # the last translation's tokens, log-probabilities
     possible: bool = False  # whether parts can be changed
     never: Collection[int] = ()  # ids that cannot be taken
 

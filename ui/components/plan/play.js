@@ -50,23 +50,25 @@ export function writeLine(view) {
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 1));
-  const same = ` (same words; ${plain(header.predicted[state.row])} ${p}, ${p === was ? "as before" : `was ${was}`})`;
+  const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 2));
+  const same = ` (same words; ${plain(header.predicted[state.row])} ${p}, was ${was})`;
   view.line.replaceChildren(...words.flat(), make("span", "quiet", header.was.length && !film ? same : ""));
 }
+
+const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
 
 // Plays, or freezes the film where it is.
 export function togglePlay(view) {
   const { film, state } = view;
-  if (film) {
-    if (film.turn) film.turn = null;
-    else roll(view);
+  if (film?.turn) {
+    film.turn = null;
     labelPlay(view);
-  } else if (steps(view)) view.choose({ row: (state.row + 1) % view.header.predicted.length });
+  } else if (film) roll(view);
+  else if (steps(view)) view.choose({ row: isLast(view) ? 0 : state.row + 1 });
   else {
     view.film = { parts: 0 };
     view.root.classList.add("playing");
-    begin(view, view.resume ? state.row : -1);
+    begin(view, view.resume && !isLast(view) ? state.row : -1);
   }
 }
 
@@ -81,20 +83,18 @@ function begin(view, row) {
     (row < 0 ? view.root : view.candidates).scrollIntoView({ block: row < 0 ? "start" : "end", behavior: "smooth" });
   }
   roll(view);
-  labelPlay(view);
 }
 
 // Runs the film on from where it is, until it is paused or left.
 function roll(view) {
-  const { film, header } = view;
-  const { row } = film;
-  const [turn, s] = [{}, row < 0 ? 0 : 1];
-  let last = null;
-  film.turn = turn;
+  const { film, film: { row } } = view;
+  const s = row < 0 ? 0 : 1;
+  const turn = (film.turn = {});
+  labelPlay(view);
   const frame = (now) => {
     if (view.film?.turn !== turn || !view.root.isConnected) return;
-    film.at += (now - (last ?? now)) * view.speed;
-    last = now;
+    film.at += (now - (turn.last ?? now)) * view.speed;
+    turn.last = now;
     const share = wayIn(view.plan.stacks[s], film.at / (film.parts > 3 ? LATER : LAYER));
     if (view.time.up[s] !== share) {
       view.time.up[s] = share;
@@ -106,11 +106,8 @@ function roll(view) {
     }
     if (share === 1 && row >= 0 && !film.landed) land(view, row);
     if (share < 1 || (s && film.at < film.landed + STAY)) requestAnimationFrame(frame);
-    else if (row + 1 < header.predicted.length) begin(view, row + 1);
-    else {
-      view.choose({});
-      view.resume = false;
-    }
+    else if (isLast(view)) view.choose({});
+    else begin(view, row + 1);
   };
   requestAnimationFrame(frame);
 }
@@ -154,8 +151,7 @@ function fly(view, from, to) {
 // Leaves the film, and returns true if there was one. Play goes on with the chosen step.
 export function stop(view) {
   if (!view.film) return false;
-  Object.assign(view, { film: null, resume: true });
-  view.time.up = [1, 1];
+  Object.assign(view, { film: null, resume: true, time: { up: [1, 1] } });
   view.root.classList.remove("waiting", "playing");
   labelPlay(view);
   return true;
