@@ -74,8 +74,7 @@ export function togglePlay(view) {
 
 // Begins a row, or the source for -1.
 function begin(view, row) {
-  const { film } = view;
-  Object.assign(film, { row, at: 0, landed: false, parts: film.parts + 1 });
+  Object.assign(view.film, { row, at: 0, landed: false, parts: view.film.parts + 1 });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
   view.root.classList.add("waiting");
   view.choose({ row }, { quiet: true });
@@ -112,15 +111,14 @@ function roll(view) {
   requestAnimationFrame(frame);
 }
 
-// The share of the way up a stack in the time of so many layers: each takes one, the one with its blocks two.
+// The share of the way up a stack, when so many layers' time is gone: each takes one, the one with its blocks two.
 function wayIn({ bands }, time) {
   const [first, ...flow] = bands.filter(({ kind }) => kind !== "candidates");
-  let left = time;
   for (const { layer, t, length } of flow) {
     const own = flow.filter((band) => band.layer === layer);
     const takes = layer === undefined ? 0.3 : (Math.min(2, own.length) * length) / own.reduce((sum, band) => sum + band.length, 0);
-    if (left < takes) return (t + (length * left) / takes - first.length) / (flow.at(-1).t + flow.at(-1).length - first.length);
-    left -= takes;
+    if (time < takes) return (t + (length * time) / takes - first.length) / (flow.at(-1).t + flow.at(-1).length - first.length);
+    time -= takes;
   }
   return 1;
 }
