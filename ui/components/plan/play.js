@@ -105,7 +105,7 @@ function roll(view) {
     }
     if (share === 1 && row >= 0 && !film.landed) land(view, row);
     if (share < 1 || (s && film.at < film.landed + STAY)) requestAnimationFrame(frame);
-    else if (isLast(view)) view.choose({});
+    else if (s && isLast(view)) view.choose({});
     else begin(view, row + 1);
   };
   requestAnimationFrame(frame);
