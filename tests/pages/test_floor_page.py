@@ -46,14 +46,12 @@ def reporting(
     monkeypatch.setattr(views, "show", real)
 
 
-@pytest.mark.parametrize(
-    ("page", "kind"),
-    [("attention", "cross"), ("head", "encoder_self"), ("layers", ""), ("why", "")],
-)
+@pytest.mark.parametrize("page", ["attention", "head", "layers", "why"])
 def test_a_part_opens_its_page(
-    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     gone: list[Any] = []
+    kind = {"attention": "cross", "head": "encoder_self"}.get(page, "")
     app = open_page(source="2", step="2")
     reporting(monkeypatch, app, "open", "parse_opened", Opened(page, "encoder", kind, 1, 2))
     monkeypatch.setattr(views.st, "switch_page", gone.append)
