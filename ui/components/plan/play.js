@@ -51,7 +51,7 @@ export function writeLine(view) {
     return text.startsWith(" ") ? [" ", word] : [word];
   });
   const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 2));
-  const same = ` (same words; ${plain(header.predicted[state.row])} ${p}, was ${was})`;
+  const same = ` (same words; ${p}, was ${was})`;
   view.line.replaceChildren(...words.flat(), make("span", "quiet", header.was.length && !film ? same : ""));
 }
 
