@@ -32,10 +32,8 @@ def draw(side: Side) -> None:
     number = chosen.focus.removeprefix(stack).strip(".").partition(".")[0]
     layer = int(number) - 1 if number.isdigit() else 0
     position = chosen.source if stack == "encoder" else chosen.row
-    places: dict[str, Any] = {
-        "stack": stack, "layer": layer, "position": position, "source": chosen.source,
-        "row": chosen.row,
-    }  # fmt: skip
+    places: dict[str, Any] = {"stack": stack, "layer": layer, "position": position}
+    places |= {"source": chosen.source, "row": chosen.row}
     st.space("small")
     note, more = st.columns([3, 1])
     note.caption(word_start((*trace.src_tokens, *trace.tgt_tokens)))

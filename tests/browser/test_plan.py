@@ -173,6 +173,13 @@ def test_the_film_writes_the_translation_word_by_word(
     expect(page.locator(".play")).to_have_text("Pause")
     assert page.evaluate(f"{VIEW}.scale") == size  # the type of the rest
     expect(page.locator(".card")).to_contain_text("looks most at")  # what this layer does
+    # Pause freezes picture, heading, text and unwritten words; Play goes on from there.
+    frozen = f"[{VIEW}.frames, {VIEW}.root.innerText]"
+    page.locator(".play").click()
+    state = page.evaluate(frozen)
+    page.wait_for_timeout(300)
+    assert page.evaluate(frozen) == state
+    page.locator(".play").click()
     page.evaluate(f"{VIEW}.speed = 40")
     expect(page.locator(".word.coming").first).to_be_attached()
     expect(page.locator(".band.ahead").first).to_be_attached()  # numbers wait for the stream
@@ -180,10 +187,12 @@ def test_the_film_writes_the_translation_word_by_word(
     expect(page.locator(".word.coming, .ahead")).to_have_count(0)
     n = len(trace.tgt_tokens)
     expect(page.locator(".count")).to_have_text(f"step {n} of {n}")
+    page.locator(".play").click()
+    page.get_by_role("button", name="Step back").click()  # leaves the film
     # Without motion, a press is a step.
     page.emulate_media(reduced_motion="reduce")
     page.locator(".play").click()
-    expect(page.locator(".count")).to_have_text(f"step 1 of {n}")
+    expect(page.locator(".count")).to_have_text(f"step 2 of {n}")
     page.emulate_media(reduced_motion="no-preference")
 
 
@@ -191,17 +200,20 @@ def test_words_that_an_edit_changed_are_marked(
     page: Page, tmp_path: Path, tiny_translator: Translator
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    now, path = trace.predicted_tokens, tmp_path / "plan.html"
-    opened(page, path, tiny_translator, trace, "softmax", before=now)
-    expect(page.locator(".translation")).to_contain_text("(nothing changed)")
-    edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "before": ("x", *now[1:])}
-    opened(page, path, tiny_translator, trace, "decoder.2.cross.1", possible=True, **edits)
+    was, path = [(token, -2.0) for token in trace.predicted_tokens], tmp_path / "plan.html"
+    opened(page, path, tiny_translator, trace, "softmax", before=was)
+    expect(page.locator(".translation")).to_contain_text("was 13.53%)")
+    edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "possible": True}
+    was[0] = ("x", -2.0)
+    opened(page, path, tiny_translator, trace, "decoder.2.cross.1", before=was, **edits)
     expect(page.locator(".word.changed")).to_have_count(1)
     expect(page.locator(".translation s")).to_have_text("x")
     expect(page.get_by_role("switch", name="head 2.1")).to_have_attribute("aria-checked", "false")
     expect(page.locator(".key.cut")).to_have_count(1)
     page.locator(".key button").nth(1).click()
     expect(page.get_by_role("button", name="Join")).to_be_visible()
+    page.locator(".translation button").click()
+    expect(page.locator(".card")).to_contain_text("x stood here before the last change. Now")
 
 
 @pytest.mark.parametrize("width", [390, 720, 1024, 1280, 1920])

@@ -46,33 +46,24 @@ def reporting(
     monkeypatch.setattr(views, "show", real)
 
 
-@pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
+@pytest.mark.parametrize("page", ["attention", "head", "layers", "why"])
 def test_a_part_opens_its_page(
-    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
-    gone: list[str] = []
-    app = open_page(source="2")
+    gone: list[Any] = []
+    kind = {"attention": "cross", "head": "encoder_self"}.get(page, "")
+    app = open_page(source="2", step="2")
     reporting(monkeypatch, app, "open", "parse_opened", Opened(page, "encoder", kind, 1, 2))
     monkeypatch.setattr(views.st, "switch_page", gone.append)
     app.run()
-    assert [target.url_path for target in gone] == [page]
     store = app.session_state["headlight_store"]
+    if not kind:  # a network and the softmax open a view of Translate
+        assert [target.title for target in gone] == ["Translate"]
+        assert (store["view"], store["step"]) == (page, "2")
+        return
+    assert [target.url_path for target in gone] == [page]
     assert (store["kind"], store["layer"], store["head"]) == (kind, "2", "3")
     assert page == "attention" or store["query"] == "2"
-
-
-@pytest.mark.parametrize("page", ["layers", "why"])
-def test_a_network_and_the_softmax_open_a_view_of_translate(
-    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str
-) -> None:
-    gone: list[str] = []
-    app = open_page(step="2")
-    reporting(monkeypatch, app, "open", "parse_opened", Opened(page, "decoder", "", 1, 0))
-    monkeypatch.setattr(views.st, "switch_page", gone.append)
-    app.run()
-    assert [target.title for target in gone] == ["Translate"]
-    store = app.session_state["headlight_store"]
-    assert (store["view"], store["step"]) == (page, "2")
 
 
 def test_a_head_an_edge_and_a_token_change_the_translation(
@@ -91,13 +82,18 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     edited = drawn[-1]["edited"]
     assert edited.cuts == [("decoder_self", 0, 1, 2, 1)] and not edited.out and edited.possible
     assert len(edited.before) > 1
-    other = int(drawn[-1]["trace"].top_ids[1, 1])
-    reporting(monkeypatch, app, "touch", "parse_touched", Touched("take", "cross", 0, 0, 1, other))
-    app.run()
-    assert drawn[-1]["trace"].predicted_ids[1] == other
+    own = drawn[-1]["trace"].predicted_ids[1]
+    other = next(int(token) for token in drawn[-1]["trace"].top_ids[1] if token != own)
+    for token in (other, own):  # of which the model's own needs no prefix
+        taken = Touched("take", "cross", 0, 0, 1, token)
+        reporting(monkeypatch, app, "touch", "parse_touched", taken)
+        app.run()
+        trace, before = drawn[-1]["trace"], drawn[-1]["edited"].before
+        assert trace.predicted_ids[1] == token
+        assert bool(trace.n_forced) == bool(before) == (token == other)
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
     seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
-    seen[1], seen[2] = [("a", "b"), ("b", "c"), *seen[1]], 4
+    seen[1], seen[2] = [("a", "b", 0.0), ("b", "c", 0.0), *seen[1]], 4
     app.run()
     assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 

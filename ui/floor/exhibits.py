@@ -1,7 +1,5 @@
 """The Floor plan's figures."""
 
-from typing import Any
-
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import numbered
 from transformer.trace.records import StackName, Trace
@@ -32,17 +30,13 @@ def feed_forward(
     stream = model.stream(trace)
     reading = read_feed_forward(model.model, model.tokenizer.target, stream, stack, layer, position)
     parts: list[Series] = []
-    arrays: dict[str, Any] = {
-        "added": reading.added, "inner": reading.inner, "neurons": reading.neurons,
-        "sizes": reading.sizes,
-    }  # fmt: skip
+    arrays = {name: getattr(reading, name) for name in ("added", "inner", "neurons", "sizes")}
     caption = "Activations only: in the encoder, no neuron reaches the output matrix (section 3.3)."
     if reading.promoted is not None:
         tokens = numbered(reading.promoted.tokens)
         parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
                             "token", "logit", "bar"))  # fmt: skip
-        arrays["promoted_ids"] = reading.promoted.ids
-        arrays["promoted_logits"] = reading.promoted.logits
+        arrays |= {"promoted_ids": reading.promoted.ids, "promoted_logits": reading.promoted.logits}
         exact = "exact" if reading.exact else "read as if no layer followed"
         caption = (
             f"Logits that the network adds, for the tokens that it raises most ({exact}); and its "

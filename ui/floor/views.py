@@ -1,6 +1,6 @@
 """The Floor plan: its URL parameters, the picture, and what its parts change and open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
@@ -69,7 +69,8 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written; the step followed, from 0; and what was written before the last edit.
+#: written, and log-probabilities; the step followed, from 0; what was written before the last edit;
+#: and the view and ids of a translation that was not steered.
 _SEEN = "headlight_floor_seen"
 
 
@@ -77,16 +78,19 @@ def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
-    last, old, row, before = st.session_state.get(_SEEN, (now, steps, 0, ()))
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, trace.log_probs.tolist(), strict=True)]
+    last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
+    if free := not view.prefix and view.target is None:
+        own = (view, trace.predicted_ids)
     if last[:2] != now[:2]:
         before = ()
     elif last != now:
-        was = old[row]
-        ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
-        before, row = tuple(written for _, written in old), ranks.index(min(ranks))
+        was = old[row][:2]
+        ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
+        back = free and last[3:] != now[3:]  # at the model's own words, of which none is marked
+        before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)
-    st.session_state[_SEEN] = [now, steps, row, before]
+    st.session_state[_SEEN] = [now, steps, row, before, own]
 
 
 def draw_plan(
@@ -114,7 +118,7 @@ def draw_plan(
     def touched() -> None:
         change = parse_touched(st.session_state["plan"].get("touch"), trace)
         if change is not None and view.kind == "checkpoint":
-            _change(change, trace)
+            _change(change, view, trace)
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
@@ -128,7 +132,7 @@ def draw_plan(
     show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
 
-def _change(change: Touched, trace: Trace) -> None:
+def _change(change: Touched, view: View, trace: Trace) -> None:
     """Make a change with the edits and steering of every page."""
     if change.what == "switch":
         heads = editing.head_of(trace, change.kind, change.layer, change.head)
@@ -137,7 +141,10 @@ def _change(change: Touched, trace: Trace) -> None:
         place = (PLACES[change.kind], change.layer, change.head)
         editing.toggle(Edit("cut", *place, query=change.query, key=change.key))
     else:
-        begin_with((*trace.predicted_ids[: change.query], change.key))
+        ids = (*trace.predicted_ids[: change.query], change.key)
+        whose, own = st.session_state[_SEEN][4]
+        free = whose == replace(view, prefix=(), target=None) and own[: len(ids)] == ids
+        begin_with(() if free else ids)  # the model's own words need no prefix
 
 
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:

@@ -142,7 +142,7 @@ class Edited:
 
     out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
     cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
-    before: tuple[str, ...] = ()  # the translation before the last change
+    before: Sequence[tuple[str, float]] = ()  # the last translation's tokens, log-probabilities
     possible: bool = False  # whether parts can be changed
     never: Collection[int] = ()  # ids that cannot be taken
 
@@ -165,7 +165,8 @@ def plan_component(
         arrays.append([name, list(values.shape), scales])
         body.append(packed)
     now = trace.predicted_tokens
-    lost, new = not_shared(edited.before or now, now)
+    before = [token for token, _ in edited.before]
+    lost, new = not_shared(before or now, now)
     ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
     header = {
         "vocabulary": config.target_vocab_size,
@@ -197,7 +198,8 @@ def plan_component(
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
-        "lost": [[ends[at - n], *labels([edited.before[at]], 18)] for n, at in enumerate(lost)],
+        "was": np.exp([p for _, p in edited.before]).tolist() if not lost and not new else [],
+        "lost": [[ends[at - n], *labels([before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),

@@ -21,7 +21,7 @@ export function formulaOf(view, { formula }) {
 
 export function fillCard(view) {
   const { plan, header } = view;
-  const scene = view.film && !view.hover && !view.focus.block;
+  const scene = view.film && !view.hover;
   const part = scene && view.film.landed ? { s: 1, block: "softmax" } : view.hover ?? partNow(view);
   view.card.hidden = plan.card.h < 50;
   if (view.card.hidden) return;
@@ -43,7 +43,7 @@ function sceneOf(view, { s, layer }) {
   if (!s) return say(", mean over heads. All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
   return say(" in the translation and ", seen("cross"), " in the source.",
-    layer ? [" Best guess so far: ", bold(guess), `, ${chance(p)}.`] : "");
+    layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
 }
 
 // What happens to the chosen token there, in a sentence.
@@ -51,6 +51,11 @@ function factsOf(view, { s, layer, block }) {
   const { header, state, data } = view;
   const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
   const say = (...parts) => make("p", "facts", parts.flat(3));
+  if (!view.hover && header.lost.some(([t, lost]) => t === state.row && lost === view.lost)) {
+    const [, p = 0] = header.candidates[state.row].find(([other]) => other === view.lost) ?? [];
+    return say(bold(view.lost), " stood here before the last change. Now ", chosen,
+      ` has ${chance(header.probabilities[state.row])}, ${plain(view.lost)} ${p ? chance(p) : "less than all candidates"}.`);
+  }
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];

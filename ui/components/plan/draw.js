@@ -27,7 +27,7 @@ function isAhead(view, stack, band) {
 
 // The part in focus, or while a film runs the layer that the stream is in.
 export function partNow(view) {
-  if (!view.film || view.focus.block) return view.focus;
+  if (!view.film) return view.focus;
   const stack = view.plan.stacks[view.film.row < 0 ? 0 : 1];
   const come = stack.bands.filter((band) => band.layer !== undefined && passing({ view }, stack, band, view.state.row) > 0);
   return { s: stack.s, layer: come.at(-1)?.layer ?? 0, block: null, head: null };

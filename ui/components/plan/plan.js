@@ -7,14 +7,14 @@ import { Data, KINDS } from "./data.js";
 import { coloursOf, drawPicture } from "./draw.js";
 import { focusOf, layOut, openLayer, parseFocus } from "./layout.js";
 import { placeBands, placeCandidates, placeTokens } from "./marks.js";
-import { buildPlayer, stepTo, stop, togglePlay, writeLine } from "./play.js";
+import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
-    time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
+    lost: root.plan?.lost, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
   const take = (state) => {
@@ -22,16 +22,17 @@ function component({ root, header, body }, host) {
     view.focus = parseFocus(view.state.focus, header.stacks);
   };
   take(choice.value);
-  // `quiet` changes are not reported: the steps of a running film.
-  view.choose = (change, { quiet = false } = {}) => {
+  // `quiet` changes are not reported: the steps of a running film, which other choices leave.
+  view.choose = (change, { quiet = false, lost } = {}) => {
+    const left = !quiet && stop(view);
     const before = JSON.stringify(view.state);
     take({ ...view.state, ...change });
-    if (JSON.stringify(view.state) === before) return;
+    if (JSON.stringify(view.state) === before && view.lost === lost && !left && !quiet) return;
+    view.lost = lost;
     if (!quiet) choice.set(view.state);
     draw();
   };
   view.unfold = (part) => {
-    stop(view);
     view.since = performance.now();
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
@@ -50,8 +51,10 @@ function component({ root, header, body }, host) {
     view.hover = band;
     fillCard(view);
   };
-  view.touch = (change) => view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
-  view.report = () => choice.set(view.state);
+  view.touch = (change) => {
+    if (view.film) view.choose({});
+    view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
+  };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
   build(view);
   const draw = () => {
@@ -145,8 +148,8 @@ function onKey(view, event) {
   const { focus, header } = view;
   const act = {
     Escape: () => view.unfold(focus.head === null ? null : { ...focus, head: null }),
-    ArrowRight: () => stepTo(view, view.state.row + 1),
-    ArrowLeft: () => stepTo(view, view.state.row - 1),
+    ArrowRight: () => view.choose({ row: view.state.row + 1 }),
+    ArrowLeft: () => view.choose({ row: view.state.row - 1 }),
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];

@@ -1,12 +1,12 @@
 // The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
-import { calm, make, plain } from "../shared/index.js";
+import { calm, make, percent, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { drawPicture, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
 
-const SOURCE = 1000; // milliseconds for a layer of the encoder: a sentence says what it does
-const LAYER = 600; // and of the decoder
+const LAYER = 1000; // milliseconds for a layer, whose sentence is read
+const LATER = 600; // after the source and two tokens
 const STAY = 1200; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
@@ -20,8 +20,8 @@ export function buildPlayer(view) {
   view.line = make("p", "translation", { "aria-label": "Translation" });
   labelPlay(view);
   return make("div", "player", view.play,
-    button("step", "‹", "Step back", () => stepTo(view, view.state.row - 1)), view.count,
-    button("step", "›", "Step on", () => stepTo(view, view.state.row + 1)), speed, view.line);
+    button("step", "‹", "Step back", () => view.choose({ row: view.state.row - 1 })), view.count,
+    button("step", "›", "Step on", () => view.choose({ row: view.state.row + 1 })), speed, view.line);
 }
 
 // True if a press of Play is a step: without motion, and in long texts, whose steps are requests.
@@ -30,7 +30,7 @@ function steps(view) {
 }
 
 function labelPlay(view) {
-  view.play.textContent = view.film ? "Pause" : steps(view) ? "Step" : "Play";
+  view.play.textContent = view.film?.turn ? "Pause" : steps(view) && !view.film ? "Step" : "Play";
 }
 
 // The translation, the word of this step, and the words that the last change altered.
@@ -38,66 +38,65 @@ export function writeLine(view) {
   const { header, state, film } = view;
   const changed = (t) => header.changed?.includes(t);
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
-  const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, -1]));
-  const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t]) => {
+  const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, t, token]));
+  const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t, gone]) => {
     const end = /^<.+>$/.test(token);
     const text = end ? ` ${token}` : token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
-    const look = ["word", t === state.row && "now", film && t >= state.row && "coming", changed(t) && "changed", end && "quiet"];
-    const word = make(t < 0 ? "s" : "span", t < 0 ? "quiet" : look.filter(Boolean).join(" "), plain(text.trim() || "_"), {
-      dir: "auto", onclick: () => stepTo(view, t),
-      ...(changed(t) ? { title: "New by the last change" } : t < 0 ? { title: "Lost by the last change" } : {}),
+    const look = ["word", t === state.row && "now", film && t >= state.row + Number(Boolean(film.landed)) && "coming", changed(t) && "changed", end && "quiet"];
+    const shown = plain(text.trim() || "_");
+    const word = make(gone ? "button" : "span", gone ? "quiet" : look.filter(Boolean).join(" "), gone ? make("s", "", shown) : shown, {
+      dir: "auto", onclick: () => view.choose({ row: t }, { lost: gone }),
+      ...(gone ? { title: "Lost by the last change: show the step" } : changed(t) ? { title: "New by the last change" } : {}),
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  view.line.replaceChildren(...words.flat(), make("span", "quiet", header.changed?.length + header.lost.length === 0 ? " (nothing changed)" : ""));
+  const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 2));
+  const same = ` (same words; ${p}, was ${was})`;
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", header.was.length && !film ? same : ""));
 }
 
-export function stepTo(view, row) {
-  stop(view);
-  if (row >= 0 && row < view.header.predicted.length) view.choose({ row });
-}
+const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
 
+// Plays, or freezes the film where it is.
 export function togglePlay(view) {
-  if (view.film) {
-    stop(view);
-    view.report();
-    return;
+  const { film, state } = view;
+  if (film?.turn) {
+    film.turn = null;
+    labelPlay(view);
+  } else if (film) roll(view);
+  else if (steps(view)) view.choose({ row: isLast(view) ? 0 : state.row + 1 });
+  else {
+    view.film = { parts: 0 };
+    view.root.classList.add("playing");
+    begin(view, view.resume && !isLast(view) ? state.row : -1);
   }
-  const n = view.header.predicted.length;
-  if (steps(view)) {
-    stepTo(view, (view.state.row + 1) % n);
-    return;
-  }
-  const from = view.resume ?? -1;
-  view.film = { row: from };
-  view.root.classList.add("playing");
-  begin(view, from);
 }
 
 // Begins a row, or the source for -1.
 function begin(view, row) {
-  const { film, header } = view;
-  Object.assign(film, { row, since: null, landed: false });
+  Object.assign(view.film, { row, at: 0, landed: false, parts: view.film.parts + 1 });
   view.time.up = row < 0 ? [0, 0] : [1, 0];
   view.root.classList.add("waiting");
-  const before = view.state.row;
-  view.choose({ row: Math.max(0, row) }, { quiet: true });
-  if (before === Math.max(0, row)) view.draw();
+  view.choose({ row }, { quiet: true });
   if (view.plan.narrow && row <= 0) { // the film stays in sight where a stack is as high as the window
     (row < 0 ? view.root : view.candidates).scrollIntoView({ block: row < 0 ? "start" : "end", behavior: "smooth" });
   }
+  roll(view);
+}
+
+// Runs the film on from where it is, until it is paused or left.
+function roll(view) {
+  const { film, film: { row } } = view;
+  const s = row < 0 ? 0 : 1;
+  const turn = (film.turn = {});
   labelPlay(view);
-  const time = row < 0 ? SOURCE * header.stacks[0].depth : LAYER * header.stacks[1].depth + 200;
   const frame = (now) => {
-    if (view.film !== film || film.row !== row) return;
-    if (!view.root.isConnected) {
-      stop(view);
-      return;
-    }
-    film.since ??= now;
-    const share = Math.min(1, ((now - film.since) * view.speed) / time);
-    if (view.time.up[row < 0 ? 0 : 1] !== share) {
-      view.time.up[row < 0 ? 0 : 1] = share;
+    if (view.film?.turn !== turn || !view.root.isConnected) return;
+    film.at += (now - (turn.last ?? now)) * view.speed;
+    turn.last = now;
+    const share = wayIn(view.plan.stacks[s], film.at / (film.parts > 3 ? LATER : LAYER));
+    if (view.time.up[s] !== share) {
+      view.time.up[s] = share;
       view.root.classList.toggle("waiting", share < 1);
       drawPicture(view);
       const { layer } = partNow(view);
@@ -105,19 +104,28 @@ function begin(view, row) {
       film.layer = layer;
     }
     if (share === 1 && row >= 0 && !film.landed) land(view, row);
-    if ((now - film.since) * view.speed < time + (row < 0 ? 0 : STAY)) requestAnimationFrame(frame);
-    else if (row + 1 < header.predicted.length) begin(view, row + 1);
-    else {
-      stop(view, null);
-      view.report();
-    }
+    if (share < 1 || (s && film.at < film.landed + STAY)) requestAnimationFrame(frame);
+    else if (s && isLast(view)) view.choose({});
+    else begin(view, row + 1);
   };
   requestAnimationFrame(frame);
 }
 
+// The share of the way up a stack, when so many layers' time is gone: each takes one, the one with its blocks two.
+function wayIn({ bands }, time) {
+  const [first, ...flow] = bands.filter(({ kind }) => kind !== "candidates");
+  for (const { layer, t, length } of flow) {
+    const own = flow.filter((band) => band.layer === layer);
+    const takes = layer === undefined ? 0.3 : (Math.min(2, own.length) * length) / own.reduce((sum, band) => sum + band.length, 0);
+    if (time < takes) return (t + (length * time) / takes - first.length) / (flow.at(-1).t + flow.at(-1).length - first.length);
+    time -= takes;
+  }
+  return 1;
+}
+
 // The word flies from the candidates into the translation, and below as the next input.
 function land(view, row) {
-  view.film.landed = true;
+  view.film.landed = view.film.at;
   placeCandidates(view);
   fillCard(view);
   const from = view.candidates.querySelector("[aria-pressed=true]");
@@ -138,13 +146,11 @@ function fly(view, from, to) {
   film.onfinish = film.oncancel = () => ghost.remove();
 }
 
-// Stops the film; a pause continues with the same row.
-export function stop(view, resume = view.film?.row) {
-  if (!view.film) return;
-  view.film = null;
-  view.resume = resume ?? undefined;
-  view.time.up = [1, 1];
+// Leaves the film, and returns true if there was one. Play goes on with the chosen step.
+export function stop(view) {
+  if (!view.film) return false;
+  Object.assign(view, { film: null, resume: true, time: { up: [1, 1] } });
   view.root.classList.remove("waiting", "playing");
   labelPlay(view);
-  view.draw();
+  return true;
 }
