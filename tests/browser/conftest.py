@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, sync_playwright
 
 from tests.browser.chromium import FLAGS, find_or_install
+from tests.browser.live import live_pages
 from tests.browser.waiting import PATIENCE_MS, SENTENCE, be_patient, follow
 from tests.browser.wire import Wire
 from tests.servers import free_port, serving, wait_for_empty
@@ -133,6 +134,11 @@ def wired(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
     page = window.new_page()
     yield page, Wire(page)
     page.close()
+
+
+@pytest.fixture(scope="module")
+def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Page]]:
+    yield from live_pages(browser, tmp_path_factory.mktemp("live"))
 
 
 @pytest.fixture(scope="session")

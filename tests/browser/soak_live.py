@@ -1,6 +1,5 @@
 """200 sentences for every model, 5,000 texts, and every page of the gallery."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,12 @@ from playwright.sync_api import Browser, Page
 
 from headlight.__main__ import main
 from headlight.gallery import VIEWS
-from tests.browser.live import LIVE, compare, compare_segmentation, live_pages, odd_texts, typed
+from tests.browser.live import LIVE, compare, compare_segmentation, odd_texts, typed
 from tests.browser.test_gallery import reads_well
 from tests.soaking import LONG
 
 #: The suite types a sample of these.
 all_of_them = pytest.mark.skipif(not LONG, reason="make soak LONG=1 types hundreds of sentences")
-
-
-@pytest.fixture(scope="module")
-def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Page]]:
-    yield from live_pages(browser, tmp_path_factory.mktemp("live"))
 
 
 @all_of_them

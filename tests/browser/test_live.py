@@ -1,23 +1,15 @@
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from tests.browser.live import (
     compare,
     compare_segmentation,
-    live_pages,
     odd_texts,
     translated,
     translator,
     typed,
 )
 from ui.export.live import live_model, why_not_live
-
-
-@pytest.fixture(scope="module")
-def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Page]]:
-    yield from live_pages(browser, tmp_path_factory.mktemp("live"))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
+from ui.heads import jobs
 from ui.hosting.gate import libraries
 from ui.models import import_plan
 from ui.work import results
@@ -165,9 +166,9 @@ def nothing_cached() -> Iterator[None]:
 
 
 @pytest.fixture
-def no_import_outlives_its_test() -> Iterator[None]:
+def no_job_outlives_its_test() -> Iterator[None]:
     yield
-    for job in import_plan.JOBS.running().values():
+    for job in (*import_plan.JOBS.running().values(), *jobs.JOBS.all().values()):
         job.stop()
         job.ended(300)
 

@@ -227,16 +227,8 @@ def test_an_edge_is_cut_in_the_heads_on_screen_or_in_all(
 
 
 def test_an_edge_between_words_is_cut_between_all_their_tokens(open_page: RunApp) -> None:
-    app = open_page(
-        "attention",
-        sentence="Xylophones sleep.",
-        kind="encoder_self",
-        units="words",
-        display="matrix",
-        queries="1",
-        keys="1",
-        layer="mean",
-    )
+    shown = {"units": "words", "display": "matrix", "layer": "mean", "queries": "1", "keys": "1"}
+    app = open_page("attention", sentence="Xylophones sleep.", kind="encoder_self", **shown)
     press(app, "cut_0")
     n = trace_of(app).src_tokens[1:].index("▁s") + 1
     every = [f"cut encoder q{q + 1} k{k + 1}" for q in range(n) for k in range(n)]

@@ -1,6 +1,5 @@
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from transformer.study.records import Study, studies_of
 from transformer.study.run import study
 from transformer.study.statistics import agreement
 from transformer.translator import Translator
-from transformer.worker.job import Register
 from ui.export.programs import Source
 from ui.heads import jobs
 from ui.heads.choice import term_of
@@ -215,16 +213,7 @@ def test_edits_of_links_do_not_fill_the_list_of_studies(tmp_path: Path) -> None:
     assert _folders.cache_info().currsize <= 200
 
 
-@pytest.fixture
-def no_study_outlives_its_test() -> Iterator[None]:
-    yield
-    for job in jobs.JOBS.all().values():
-        job.stop()
-        job.ended(300)
-    jobs.JOBS = Register()
-
-
-@pytest.mark.usefixtures("no_study_outlives_its_test")
+@pytest.mark.usefixtures("no_job_outlives_its_test")
 def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     run_app: RunApp, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ pytest.importorskip("transformers")
 from tests.pages.conftest import RunApp
 from tests.pages.links import trace_of, view_of
 from tests.test_calls import check_program
+from tests.transformer.damage import edit
 from tests.transformer.models.huggingface import models as huggingface_models
 from tests.transformer.models.huggingface.models import make_folder
 from tests.views import make_view
@@ -28,15 +28,11 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
 def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> Path:
     root = tmp_path_factory.mktemp("languages")
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
-    for name in ("m2m100", "nllb", "mbart"):
+    for name in ("m2m100", "nllb", "mbart", "t5"):
         (root / name).mkdir()
         huggingface_models.EVERY[name](root / name)
-    (root / "t5").mkdir()
-    huggingface_models.EVERY["t5"](root / "t5")
-    config = root / "t5" / "config.json"
     tasks = {"de": {"prefix": PREFIX}, "sum": {"prefix": "summarize: "}}
-    values = json.loads(config.read_text()) | {"task_specific_params": tasks}
-    config.write_text(json.dumps(values))
+    edit("config.json", task_specific_params=tasks)(root / "t5")
     theirs = root.parent / "languages-marian"
     make_folder(theirs, "separate vocabularies")
     FORMATS["marian"].convert(theirs, root / "tagged")

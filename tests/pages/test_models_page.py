@@ -20,7 +20,7 @@ from ui.models import import_plan
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of transformers
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("no_import_outlives_its_test"),
+    pytest.mark.usefixtures("no_job_outlives_its_test"),
 ]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.random_stacks import random_stack
@@ -247,33 +246,22 @@ SIZES = {
 @pytest.mark.parametrize(("kind", "size"), [(k, each) for k, v in SIZES.items() for each in v])
 def test_numbers_that_are_none(whole: Path, tmp_path: Path, kind: str, size: str) -> None:
     folder = copied(whole, kind, tmp_path)
-    path = folder / CONFIGS[kind]
-    text = path.read_text()
+    where = ("model", "encoder") if kind == "joeynmt" else ()
+    own = None if where else json.loads((folder / CONFIGS[kind]).read_text())[size]
     for what, value in NUMBERS.items():
-        if kind == "joeynmt":
-            values = yaml.load(text, yaml.CSafeLoader)
-            values["model"]["encoder"][size] = value
-            path.write_text(yaml.dump(values, Dumper=yaml.CSafeDumper))
-        else:
-            values = json.loads(text)
-            # The true value of one is the flag's.
-            if values[size] == value or (what == "zero" and size.endswith("_id")):
-                continue
-            path.write_text(json.dumps(values | {size: value}))
-        refused(kind, folder)
+        # The true value of one is the flag's.
+        if where or not (own == value or (what == "zero" and size.endswith("_id"))):
+            damage.edit(CONFIGS[kind], *where, **{size: value})(folder)
+            refused(kind, folder)
 
 
 def test_names_in_a_config_are_not_opened(whole: Path, tmp_path: Path) -> None:
     """Other programs would open files, classes and modules that a config names."""
     folder = copied(whole, "marian", tmp_path)
-    values = json.loads((folder / "config.json").read_text()) | {
-        "_name_or_path": "../../../etc/passwd",
-        "tokenizer_class": "os.system",
-        "auto_map": {"AutoModel": "evil.Evil"},
-        "tokenizer_file": "/etc/passwd",
-        "target_spm": "../../target.spm",
-    }
-    (folder / "config.json").write_text(json.dumps(values))
+    auto, name = {"AutoModel": "evil.Evil"}, "../../../etc/passwd"
+    damage.edit("config.json", _name_or_path=name, auto_map=auto)(folder)
+    files = {"tokenizer_file": "/etc/passwd", "target_spm": "../../target.spm"}
+    damage.edit("config.json", tokenizer_class="os.system", **files)(folder)
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     path = FORMATS["marian"].convert(folder, tmp_path / "ours", name="../../x\n# y")
     assert inspect_entry(path).ok

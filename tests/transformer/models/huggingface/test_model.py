@@ -795,18 +795,13 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
 
 
 def test_a_task_prefix_is_offered_and_never_added_silently(
-    made: dict[str, Pair], tmp_path: Path, command: Command
+    copied: Callable[[str], Path], tmp_path: Path, command: Command
 ) -> None:
-    folder, german = tmp_path / "t5", "translate English to German: "
-    shutil.copytree(made["t5"].folder, folder)
+    folder, german = copied("t5"), "translate English to German: "
     assert not inspect_entry(folder).prefixes
-    for file, more in (
-        ("config.json", {"prefix": "ask: ", "task_specific_params": {
-            "summary": {"prefix": "summarize: "}, "odd": 1, "none": {"prefix": " "}}}),
-        ("generation_config.json", {"task_specific_params": {"de": {"prefix": german}}}),
-    ):  # fmt: skip
-        values = json.loads((folder / file).read_text()) | more
-        (folder / file).write_text(json.dumps(values))
+    tasks = {"summary": {"prefix": "summarize: "}, "odd": 1, "none": {"prefix": " "}}
+    edit(CONFIG, prefix="ask: ", task_specific_params=tasks)(folder)
+    edit("generation_config.json", task_specific_params={"de": {"prefix": german}})(folder)
     prefixes = inspect_entry(folder).prefixes
     assert prefixes == {"default": "ask: ", "summary": "summarize: ", "de": german}
     ours = HuggingFaceModel.load(folder, "cpu")

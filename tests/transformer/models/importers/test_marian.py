@@ -273,14 +273,12 @@ def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool)
 
 def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
     theirs = models.make_folder(tmp_path / "theirs", "tied, unequal depths")
-    path = tmp_path / "theirs" / "generation_config.json"
-    settings = json.loads(path.read_text())
     pad = theirs.config.pad_token_id
-    settings |= {
+    settings = {
         "bad_words_ids": [[pad], [7], [9]], "renormalize_logits": True, "suppress_tokens": [11, 9],
         "forced_eos_token_id": None, "decoder_start_token_id": 7,  # not as in config.json
     }  # fmt: skip
-    path.write_text(json.dumps(settings))
+    edit("generation_config.json", **settings)(tmp_path / "theirs")
     ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
     assert ours.config.suppressed_ids == (7, 9, 11) and ours.config.bos_id == 7
     assert ours.config.renormalise and not ours.config.forced_eos
