@@ -9,21 +9,13 @@ from figures.labels import ARROW, plain_token, query_labels, reads
 from figures.palette import Theme
 from tests.browser import waiting
 from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
-from tests.browser.waiting import (
-    SENTENCE,
-    OpenPage,
-    at_rest,
-    eventually,
-    until_idle,
-    until_passes,
-    until_the_url_says,
-)
+from tests.browser.waiting import OpenPage, eventually, until_idle, until_passes, until_the_url_says
 from transformer.measures.heads import information, kept_lines, widen
 from transformer.trace.records import Trace
 
 
 def link(address: str, **query: str) -> str:
-    words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
+    words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": waiting.SENTENCE, **query}.items())
     return f"{address}/attention?{words}"
 
 
@@ -280,7 +272,7 @@ def test_the_large_map_fills_its_screen_or_scrolls(open_page: OpenPage, address:
     # What a mouse reads by pointing, a finger reads by a tap.
     cells = lens.locator("canvas.cells")
     cells.scroll_into_view_if_needed()
-    box = at_rest(page, cells.bounding_box) or {}
+    box = waiting.at_rest(page, cells.bounding_box) or {}
     middle = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
     screen.send("Input.synthesizeTapGesture", {**middle, "gestureSourceType": "touch"})
     expect(lens.locator(".readout")).to_contain_text(re.compile("^“.+” reads “.+”"))

@@ -10,14 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import waiting
-from tests.browser.waiting import (
-    OpenPage,
-    at_rest,
-    eventually,
-    until_idle,
-    until_passes,
-    until_the_url_says,
-)
+from tests.browser.waiting import OpenPage, eventually, until_idle, until_passes, until_the_url_says
 from transformer.measures.beam import Node, beam_tree, compare
 from transformer.measures.heads import divided, spread
 from transformer.trace.inspection import inspect_head, split_logits
@@ -334,7 +327,7 @@ def test_pair_is_subtracted(open_anew: OpenPage, address: str, sides: tuple[Trac
     expect(table.locator(".readout")).to_contain_text("Shown:")
     # The last head of the left beside the last of the right, by mouse.
     canvas = table.locator("canvas.cells")
-    box = at_rest(page, canvas.bounding_box)
+    box = waiting.at_rest(page, canvas.bounding_box)
     assert box and page.locator(".strip b").count() == 0  # tokens are text
     canvas.click(position={"x": box["width"] - 4, "y": box["height"] - 4})
     until_the_url_says(page, layer="2", head="3", other_layer="1", other_head="5")
@@ -357,7 +350,7 @@ def test_pair_is_subtracted(open_anew: OpenPage, address: str, sides: tuple[Trac
     wanted = left.encoder_self[1, 2] - right.encoder_self[0, 3]
     lens = page.locator(".lens")
     expect(lens).to_have_count(1)
-    cells = at_rest(page, lens.locator("canvas.cells").bounding_box)
+    cells = waiting.at_rest(page, lens.locator("canvas.cells").bounding_box)
     assert cells and cells["y"] < 450  # what is compared is on the first screen
     lens_says(page, wanted, "ArrowRight")
     expect(lens.locator(".scale")).to_contain_text("A looks more")
@@ -426,13 +419,13 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_anew: OpenPage, ad
     def painted() -> list[int]:
         return [int(str(each.get_attribute("data-painted"))) for each in trees.all()]
 
-    before = at_rest(page, painted)
+    before = waiting.at_rest(page, painted)
     page.locator(".tree").nth(0).get_by_text(re.compile(r"Show \d+ dropped")).click()
     until_the_url_says(page, dropped="on")
     expect(page.locator(".tree").get_by_text(re.compile("Hide"))).to_have_count(2)
     eventually(page, lambda: bool(np.greater(painted(), before).all()), True)
     right = trees.nth(1)
-    places = json.loads(at_rest(page, lambda: right.get_attribute("data-places")) or "{}")
+    places = json.loads(waiting.at_rest(page, lambda: right.get_attribute("data-places")) or "{}")
     # The tree may be scrolled: a node in sight.
     name, (x, y) = next(
         (name, at) for name, at in places.items() if name.endswith(".2") and 20 < at[0] < 380

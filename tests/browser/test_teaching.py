@@ -6,15 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import waiting
 from tests.browser.test_attention_browser import opened
-from tests.browser.waiting import (
-    OpenPage,
-    eventually,
-    until_at,
-    until_idle,
-    until_passes,
-    until_settled,
-    until_the_url_says,
-)
+from tests.browser.waiting import OpenPage, until_settled, until_the_url_says
 from transformer.trace.records import Trace
 
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
@@ -63,7 +55,7 @@ def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page:
 
     page.get_by_role("button", name="Link").click()
     address = page.get_by_label("Address of this view")
-    eventually(page, lambda: address.input_value() == page.evaluate("location.href"), True)
+    waiting.eventually(page, lambda: address.input_value() == page.evaluate("location.href"), True)
     page.keyboard.press("Escape")
     expect(page.get_by_label("Address of this view")).not_to_be_visible()
 
@@ -84,7 +76,7 @@ def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page:
 
 def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?tour=masks&stop=3&checkpoint=reverse-toy")
-    until_at(page, "/attention")
+    waiting.until_at(page, "/attention")
     bar = page.locator(".st-key-tour")
     expect(bar).to_contain_text("Half the map is missing")
     expect(bar).to_contain_text("The page appears once you answer.")
@@ -128,7 +120,7 @@ def out(page: Page, *heads: str) -> None:
 
 def edited(page: Page, edits: str | None) -> str:
     link = until_the_url_says(page, edit=edits)
-    until_idle(page)
+    waiting.until_idle(page)
     return link
 
 
@@ -207,7 +199,7 @@ def test_an_answer_scrolls_to_what_shows_it(
     expect(evidence).to_be_in_viewport()
     bar = page.locator(".st-key-tour")
     expect(bar).to_contain_text("Answer:")
-    until_passes(page, lambda: check_below(evidence, bar))
+    waiting.until_passes(page, lambda: check_below(evidence, bar))
 
 
 def check_below(evidence: Locator, bar: Locator) -> None:

@@ -13,16 +13,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.evaluation import complexity, complexity_records
 from transformer.evaluation import complexity_records as records
-from transformer.evaluation.complexity import (
-    LEAST_ROUNDS,
-    Plan,
-    RestrictedAttention,
-    build,
-    expected_bytes,
-    held_bytes,
-    measure,
-    processor_name,
-)
+from transformer.evaluation.complexity import Plan, build, held_bytes, measure, processor_name
 from transformer.evaluation.complexity_maps import map_bytes, time_maps
 from transformer.measures.layer_costs import LAYER_COSTS
 from transformer.types import InputError
@@ -38,7 +29,7 @@ def tiny() -> complexity_records.Measurement:
 @pytest.mark.parametrize("n", [5, 12, 17])
 def test_restricted_attention_is_attention_under_a_band(n: int) -> None:
     torch.manual_seed(n)
-    layer = RestrictedAttention(ModelConfig(d_model=24, n_heads=3, d_ff=1), window=6)
+    layer = complexity.RestrictedAttention(ModelConfig(d_model=24, n_heads=3, d_ff=1), window=6)
     x, places = torch.randn(2, n, 24), torch.arange(n)
     band = (places[:, None] - places).abs() <= 3
     with torch.no_grad():
@@ -68,8 +59,11 @@ def test_a_measurement_has_every_cell_and_alone_survives_its_file(
         (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
     }
     assert tiny.made.load >= 0
-    assert {len(each.seconds) for each in tiny.cells} == {LEAST_ROUNDS}
-    assert all(0 < each.bytes <= expected_bytes(each.kind, each.n, each.d) for each in tiny.cells)
+    assert {len(each.seconds) for each in tiny.cells} == {complexity.LEAST_ROUNDS}
+    assert all(
+        0 < each.bytes <= complexity.expected_bytes(each.kind, each.n, each.d)
+        for each in tiny.cells
+    )
     assert complexity_records.Measurement.from_json(tiny.to_json()) == tiny
     assert tiny.made.threads == 1 and tiny.made.torch == torch.__version__
     whole = json.loads(tiny.to_json())
@@ -173,7 +167,7 @@ def test_the_shipped_file_is_of_these_layers() -> None:
     for kind in LAYER_COSTS:
         layer = build(kind, d, kernel=made.kernel, window=made.window)
         assert held_bytes(layer, x) == pytest.approx(made.cell(kind, n, d).bytes, rel=0.1), kind
-    assert made.rounds >= LEAST_ROUNDS and made.made.processor and made.made.command
+    assert made.rounds >= complexity.LEAST_ROUNDS and made.made.processor and made.made.command
     for row in complexity_records.exponents(made, made.widths[-1]):
         assert row.in_n is not None and np.isfinite(row.in_n.value)
 

@@ -11,16 +11,7 @@ from tests.transformer.edits.plain import PlainSteps
 from transformer.config import ModelConfig
 from transformer.execution import CachedSteps, products
 from transformer.execution.packed import PackedDecoder, PackedEncoder
-from transformer.execution.products import (
-    LAYOUTS,
-    Convolved,
-    Packed,
-    Plain,
-    Product,
-    Transposed,
-    layouts_for,
-    works,
-)
+from transformer.execution.products import LAYOUTS, Packed, Plain, Transposed, layouts_for, works
 from transformer.execution.steps import PackedSteps
 from transformer.kernels import linear, relu
 from transformer.model import Encoded, Transformer
@@ -163,7 +154,7 @@ def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> N
 ACTIVATIONS = {"none": None, "relu": relu, "silu": F.silu, "gelu": F.gelu}
 
 
-@pytest.mark.parametrize("layout", [Plain, Packed, Convolved, Transposed])
+@pytest.mark.parametrize("layout", [Plain, Packed, products.Convolved, Transposed])
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_a_product_is_that_of_a_linear_layer(layout: type[Plain], name: str) -> None:
     if not works(layout):
@@ -225,7 +216,7 @@ def test_a_product_takes_the_layout_of_its_rows(monkeypatch: pytest.MonkeyPatch)
     layouts = tuple(type(name, (Noted,), {}) for name in ("one", "few", "many"))
     monkeypatch.setattr(products, "layouts_for", lambda *_: layouts)
     for many in (False, True):
-        product = Product(torch.zeros(3, 2), many=many)
+        product = products.Product(torch.zeros(3, 2), many=many)
         for rows in (1, 2, 4, 5):
             product(torch.zeros(rows, 2))
     assert made == ["one", "few", "few", "many", *["many"] * 4]

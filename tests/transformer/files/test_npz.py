@@ -23,14 +23,7 @@ from transformer.checkpoint import snapshots, weights
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import parse_json
 from transformer.files import folders, npz, safe
-from transformer.files.folders import (
-    FETCHED,
-    STAGE,
-    clear_away,
-    own_prefix,
-    remove_stages,
-    replaced_folder,
-)
+from transformer.files.folders import FETCHED, STAGE, clear_away, own_prefix, remove_stages
 from transformer.files.npz import describe_npz, read_npz
 from transformer.models.arrays.trace_file import load_arrays
 from transformer.models.catalogue import inspect_entry, list_entries
@@ -138,7 +131,7 @@ def test_bombs_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (header("<f8", "(-1,)"), "has the shape [-1]"),
     (header("<f8", "(" + "1," * 41 + ")"), "has the shape"),
     (header("<U0", "(1000000000000,)"), "the shape"),
-    (header("<c16", "(1,)"), "complex128; allowed"),
+    (header("<c16", "(1,)"), "complex128; expected"),
     (header("<f8", "(1,)").replace(b"'<f8'", b"[('x', '<f8')]"), "numbers and text"),
     (header("<f8", "(1,)").replace(b"}", b"'x': 1}"), "is damaged"),
     (b"[1,2", "is damaged"),
@@ -316,7 +309,7 @@ def test_a_replacement_takes_away_what_dead_processes_left(tmp_path: Path, dead:
     ]  # fmt: skip
     for name in (left, f"it/{left}", *names):
         (tmp_path / name).mkdir(parents=True)
-    with replaced_folder(tmp_path / "it") as new:
+    with folders.replaced_folder(tmp_path / "it") as new:
         (new / "x").write_text("")
     assert {each.name for each in tmp_path.iterdir()} == {"it", *names}
     assert [each.name for each in (tmp_path / "it").iterdir()] == ["x"]

@@ -26,13 +26,7 @@ from transformer.training import trainer
 from transformer.training.data import DataError, collate
 from transformer.training.run_folder import Progress, RunFolder
 from transformer.training.snapshots import keep_snapshots
-from transformer.training.trainer import (
-    Begun,
-    Trainer,
-    TrainingError,
-    snapshot_updates,
-    with_word_dropout,
-)
+from transformer.training.trainer import Begun, Trainer, TrainingError, snapshot_updates
 from transformer.types import CheckpointError, InputError
 
 
@@ -105,7 +99,7 @@ def test_snapshots_lie_evenly_in_the_log_of_updates(finished: Path) -> None:
 
 def test_word_dropout_hides_a_share_of_the_source() -> None:
     batch = collate([[5] * 400, [6] * 300], [[7, 8]] * 2)
-    hidden = with_word_dropout(batch, 0.25)
+    hidden = trainer.with_word_dropout(batch, 0.25)
     assert torch.equal(hidden.tgt_in, batch.tgt_in)
     gaps = hidden.src == UNK_ID
     assert 0.15 < gaps.sum() / 700 < 0.35

@@ -19,14 +19,7 @@ from transformer.types import CheckpointError
 from ui.core.examples import by_title, purpose_of, title_of
 from ui.frame.sidebar import model_caption
 from ui.models import import_plan
-from ui.models.import_plan import (
-    MEMORY_PER_BYTE,
-    begin,
-    check_name,
-    check_room,
-    plan_folder,
-    plan_hub,
-)
+from ui.models.import_plan import begin, check_name, check_room, plan_folder, plan_hub
 from ui.models.rows import MOST_CHARACTERS, card_path, figures_of, safe_card, shape_of, size_of
 
 
@@ -257,7 +250,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_only_what_is_read_counts_and_what_is_fetched_once_more(root: Path) -> None:
     plan = plan_folder(MARIAN, "a/theirs", "mine")
-    assert (plan.read, plan.disk, plan.memory) == (1_100, 1_100, MEMORY_PER_BYTE * 1_000)
+    assert plan.read == plan.disk == 1_100
+    assert plan.memory == import_plan.MEMORY_PER_BYTE * 1_000
     assert (plan.source, plan.called) == (root / "a" / "theirs", "a/theirs")
     files = tuple(HubFile(name, size, None, None) for name, size in SIZES.items())
     fetched = plan_hub(MARIAN, HubModel("owner/name", "0" * 40, files), "mine")

@@ -98,19 +98,8 @@ def right(tour: Tour, number: int, scene: Scene) -> str:
 
 
 def test_the_tours_follow_the_paper() -> None:
-    wanted = [
-        "attention",
-        "heads",
-        "roles",
-        "masks",
-        "positions",
-        "decoding",
-        "training",
-        "apart",
-        "beyond",
-        "plan",
-    ]
-    assert [tour.name for tour in TOURS] == wanted
+    wanted = "attention heads roles masks positions decoding training apart beyond plan"
+    assert " ".join(tour.name for tour in TOURS) == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
     assert {stop.page for stop in STOPS} <= {spec.path for spec in all_pages()}
     for stop in STOPS:
@@ -128,9 +117,7 @@ def test_every_stop_asks_something_of_the_shipped_models(shipped: Scene) -> None
         assert not re.search(r"[.!?…][”*]+\.|[a-z]_(test|\d{4})", text), text
         for said in (asked.ask, asked.because, *asked.options):
             assert not re.search(r"\de[+-]?\d|\b1 \w+s \(", said), "numbers as people write them"
-        studied = (
-            stop.facts.__module__ == clearest.__module__
-        )  # these are heads of the study's model
+        studied = stop.facts.__module__ == clearest.__module__  # heads of the study's model
         for name in most.keys() & looked.keys() if not studied else ():
             assert looked[name] == "mean" or 1 <= int(looked[name]) <= most[name], stop.title
 
