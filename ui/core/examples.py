@@ -27,6 +27,9 @@ class Act:
     translated: str
     wanted: str
     known: str = ""  # a sentence on how other models handle this one
+    #: mistaken, unwanted: the other noun in the target language, and its pronoun
+    mistaken: str = ""
+    unwanted: str = ""
 
 
 @dataclass(frozen=True)

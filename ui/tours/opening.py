@@ -305,9 +305,12 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
         "known": (at <= beside and act.known) or "Attention is not by itself an explanation.",
     }  # fmt: skip
     form = "" if written.casefold() == act.wanted.casefold() else "unlike"
-    if act.translated.casefold() not in staged.trace.text.casefold():
+    replies, text = ("", "wrong", "swapped"), staged.trace.text.casefold()
+    if act.translated.casefold() not in text:
         form = "free"
-    right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
+    elif form and written.casefold() == act.unwanted and act.mistaken.casefold() in text:
+        form, replies = "mistaken", ("mistaken", "mistaken_too", "swapped")
+    right, wrong, swapped = (LIGHT.said(each, **values).ask for each in replies)
     other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
     kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)

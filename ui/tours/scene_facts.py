@@ -1,5 +1,6 @@
 """Facts and pictures of a lecture's scenes, of the model as it is."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -188,7 +189,7 @@ def scene_break(scene: Scene) -> StopFacts:
     trace, (word, step), head, trial = broken.trace, broken.target, broken.head, broken.trial
     tokens = trace.predicted_tokens[: trace.n_words]
     after, changed = list[str](), list[int]()
-    for strong, run in enumerate(trial.text.split("**")):
+    for strong, run in enumerate(re.sub(" ~~.*?~~ ", "", trial.text).split("**")):
         changed += range(len(after), len(after) + len(run.split())) if strong % 2 else []
         after += [f"▁{word}" for word in run.split()]
     row = trace.cross.mean(axis=(0, 1))[step]

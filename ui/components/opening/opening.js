@@ -185,20 +185,26 @@ class Opening {
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess]);
     const outcome = make("p", "verdict", runs(verdict));
-    const guesses = this.at ? this.unsolved().map((at) => this.guessAt(at, "answer")) : [];
-    const choices = make("div", "choices", this.removal(), guesses, this.onward(), this.way("translate"));
+    const guesses = this.unsolved().map((at, i) => this.guessAt(at, i ? "answer" : "main"));
+    const look = guesses.length ? "answer" : "main";
+    const rest = [this.onward(), this.way("translate", this.tried ? look : "answer")];
+    const choices = make("div", "choices", guesses, this.removal(), rest);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
     if (focused) choices.firstChild.focus({ preventScroll: true });
     this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
   }
 
-  /** The button that takes the head with the light out. */
+  get tried() {
+    return this.header.scenes.some(({ breaks }) => breaks?.trials.length);
+  }
+
+  /** The button that takes the lit head out; it leads on until a head was taken out. */
   removal() {
     const { lit } = this.scene.breaks ?? {};
     if (!lit || this.at === this.header.scenes.length - 1) return [];
     const onclick = ({ currentTarget }) => this.take(currentTarget, lit);
-    return make("button", "main", { onclick }, this.header.removal);
+    return make("button", this.tried ? "answer" : "main", { onclick }, this.header.removal);
   }
 
   /** The button for the next sentence. */
@@ -207,7 +213,7 @@ class Opening {
     if (!scenes[1]) return [];
     const next = () => {
       const at = (this.at + 1) % scenes.length;
-      if (!at || scenes[at].heading) return this.show(at);
+      if (scenes[at].heading) return this.show(at); // the sentence before, with another noun
       this.turn(at);
       this.guess = null;
       this.fill();
@@ -247,6 +253,9 @@ class Opening {
     if (focused) {
       const views = [...document.querySelectorAll(".st-key-translate_page *")];
       const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
+      // The keys are the player's now; nobody moved the focus, so it has no frame yet.
+      player?.style.setProperty("outline", "none");
+      player?.addEventListener("blur", () => player.style.removeProperty("outline"), { once: true });
       player?.focus({ preventScroll: true });
     }
     this.report("leave", { scene: this.at, to: "" });
