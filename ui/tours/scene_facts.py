@@ -121,11 +121,12 @@ def scene_heads(scene: Scene) -> StopFacts:
 @fact
 def scene_masks(scene: Scene) -> StopFacts:
     """A map of the decoder, with a mask on what is not yet written."""
-    weights, tokens = scene.trace.decoder_self[0, 0].copy(), tuple(names(scene.trace.tgt_tokens))
+    layer, head = trace_facts.open_head(scene.trace.decoder_self)
+    weights, tokens = scene.trace.decoder_self[layer, head].copy(), names(scene.trace.tgt_tokens)
     weights[np.triu_indices(len(weights), 1)] = np.nan
+    title = f"Decoder self-attention, layer {layer + 1}, head {head + 1}"
     return replace(trace_facts.how_many_masked(scene), settings={}, pictures=tuple(
-        Panel("Decoder, layer 1, head 1", weights, tokens, tokens, "reads", "may look at",
-              missing=words)
+        Panel(title, weights, tuple(tokens), tuple(tokens), "reads", "looks at", missing=words)
         for words in ("not yet written", "masked: score −∞, weight 0")
     ))  # fmt: skip
 
