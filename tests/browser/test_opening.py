@@ -108,7 +108,7 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     expect(page.locator(".opening del")).to_have_text("nicht")
 
     again = page.get_by_role("button", name="Another sentence")
-    for noun, said in (("house", "No, the cat"), ("street", "Yes, the street, but"), ("cat", "Yes")):
+    for noun, said in (("house", "No, the cat"), ("street", "Yes, the street."), ("cat", "Yes")):
         again.press("Enter")  # every sentence asks anew
         expect(heading).to_have_text("What is “it”?")
         expect(shares.filter(has_text=re.compile("."))).to_have_count(0)

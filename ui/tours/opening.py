@@ -293,24 +293,21 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     """
     act, referent, look, written = staged.act, staged.referent, staged.look, staged.pronoun()
     at, beside = (float(staged.light[word]) for word in referent.nouns)
-    who = "The same head"
-    if before is None and look is not None:
+    who = "The same head" if look else "The mean of the decoder's heads"
+    if before is None and look:
         stack = "encoder" if look.kind == "encoder_self" else "decoder"
         who = f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
-    if look is None:
-        who = "The mean of the decoder's heads"
     values = {
         **vars(act), "pronoun": riddle.pronoun, "written": written, "head": who, "at": at,
         "beside": beside, "heads": referent.n_heads, "lean": (referent.preferred == 0).sum(),
         "known": (at <= beside and act.known) or "Attention is not by itself an explanation.",
     }  # fmt: skip
-    form = "" if written.casefold() == act.wanted.casefold() else "unlike"
-    replies, text = ("", "wrong", "swapped"), staged.trace.text.casefold()
+    text = staged.trace.text.casefold()
+    unwanted = act.unwanted if act.mistaken.casefold() in text else ""
+    form = {unwanted: "mistaken", act.wanted: ""}.get(written.casefold(), "unlike")
     if act.translated.casefold() not in text:
         form = "free"
-    elif form and written.casefold() == act.unwanted and act.mistaken.casefold() in text:
-        form, replies = "mistaken", ("mistaken", "mistaken_too", "swapped")
-    right, wrong, swapped = (LIGHT.said(each, **values).ask for each in replies)
+    right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
     other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
     kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)

@@ -213,12 +213,6 @@ def first_row(scene: Scene) -> StopFacts:
     return StopFacts(*numbers(weight, wrong, "{:.2f}".format), {"weight": weight})
 
 
-def open_head(maps: Floats) -> tuple[int, ...]:
-    """Return layer and head of the masked map most spread over earlier tokens, the first aside."""
-    earlier = np.tril(maps, -1)[..., 1:]
-    return best(-(earlier * np.log(np.maximum(earlier, 1e-30))).sum(axis=(-2, -1)))
-
-
 @fact
 def how_many_masked(scene: Scene) -> StopFacts:
     """The number of masked cells of decoder self-attention."""

@@ -83,7 +83,7 @@ def _draw_shipped() -> None:
         st.markdown(
             "**How the installed models learned.** Each line is a model's loss on sentences that "
             "it did not train on: lower is better. Most is learned in the first few hundred "
-            "updates. Compare shapes, not heights: letters and German are not equally hard to guess."
+            "updates. Compare shapes, not heights: letters and German are not equally hard."
         )
         chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
         height = round(360 / text_scale())  # while presenting it is enlarged as its type
@@ -91,8 +91,8 @@ def _draw_shipped() -> None:
         chart = histories(lines, names, chosen, "loss, nats per token", theme, height, level)
         draw_chart(chart, f"Loss of the installed models: {last(lines)}; {level[0]}")
         st.caption(
-            "The dashed line is an even guess over 8,000 tokens, ln 8,000 = 8.99 nats. An untrained "
-            "translator does worse: it expects the token that it has just read."
+            "Dashed: an even guess over 8,000 tokens, ln 8,000 nats. An untrained translator does "
+            "worse: it expects the token that it has just read."
         )
 
 

@@ -67,11 +67,8 @@ export const breakPart = {
     } else if (next !== undefined) {
       ways.push(this.guessAt(next, "main"));
     }
-    if (solved) {
-      const last = next === undefined ? "main" : "answer";
-      ways.push(this.way("removals", last));
-      ways.push(this.way("floor"));
-    }
+    const last = next === undefined ? "main" : "answer";
+    if (solved) ways.push(this.way("removals", last), this.way("floor"));
     return [...ways, this.onward()];
   },
 

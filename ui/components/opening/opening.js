@@ -70,8 +70,7 @@ class Opening {
     this.below = make("div", "below");
     this.live = make("div", "unseen", { "aria-live": "polite" });
     const top = make("div", "top", make("p", "lead", lead), skip);
-    const about = { role: "region", "aria-label": "Opening" };
-    extend(this.root, about, top, this.stage, this.below, this.live);
+    extend(this.root, { role: "region", "aria-label": "Opening" }, top, this.stage, this.below, this.live);
   }
 
   /** Set both sentences of the scene; of the translation, the part before the pronoun. */
@@ -185,26 +184,23 @@ class Opening {
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess]);
     const outcome = make("p", "verdict", runs(verdict));
-    const guesses = this.unsolved().map((at, i) => this.guessAt(at, i ? "answer" : "main"));
-    const look = guesses.length ? "answer" : "main";
-    const rest = [this.onward(), this.way("translate", this.tried ? look : "answer")];
-    const choices = make("div", "choices", guesses, this.removal(), rest);
+    const guesses = this.unsolved().map((at) => this.guessAt(at, "answer"));
+    const [removals, explore] = [this.removal(), this.way("translate")];
+    const tried = this.header.scenes.some(({ breaks }) => breaks?.trials.length);
+    [...guesses, ...(tried ? [] : removals), explore][0].className = "main"; // what is new leads on
+    const choices = make("div", "choices", guesses, removals, this.onward(), explore);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
     if (focused) choices.firstChild.focus({ preventScroll: true });
     this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
   }
 
-  get tried() {
-    return this.header.scenes.some(({ breaks }) => breaks?.trials.length);
-  }
-
-  /** The button that takes the lit head out; it leads on until a head was taken out. */
+  /** The button that takes the lit head out. */
   removal() {
     const { lit } = this.scene.breaks ?? {};
     if (!lit || this.at === this.header.scenes.length - 1) return [];
     const onclick = ({ currentTarget }) => this.take(currentTarget, lit);
-    return make("button", this.tried ? "answer" : "main", { onclick }, this.header.removal);
+    return [make("button", "answer", { onclick }, this.header.removal)];
   }
 
   /** The button for the next sentence. */
@@ -253,8 +249,7 @@ class Opening {
     if (focused) {
       const views = [...document.querySelectorAll(".st-key-translate_page *")];
       const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
-      // The keys are the player's now; nobody moved the focus, so it has no frame yet.
-      player?.style.setProperty("outline", "none");
+      player?.style.setProperty("outline", "none"); // nobody moved the focus there
       player?.addEventListener("blur", () => player.style.removeProperty("outline"), { once: true });
       player?.focus({ preventScroll: true });
     }
