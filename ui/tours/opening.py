@@ -15,7 +15,7 @@ from figures.labels import code
 from transformer.measures.referent import HeadWeights, Referent, best_head, find_referent
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Floats
+from transformer.types import Floats
 from ui.components.mount import show
 from ui.components.opening import Break, Scene, opening_component
 from ui.core import url_state
@@ -309,12 +309,11 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
         form = "free"
     right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
     other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
-    kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)
     return Scene(
-        staged.trace, referent, kind, staged.light, "" if other else swapped, (right, wrong),
-        LIGHT.said(form, **values).because, LIGHT.text.format(**values),
-        target and break_of(staged.trace, target, staged.lit, {}),
+        staged.trace, referent, "cross" if look is None else look.kind, staged.light,
+        "" if other else swapped, (right, wrong), LIGHT.said(form, **values).because,
+        LIGHT.text.format(**values), target and break_of(staged.trace, target, staged.lit, {}),
     )  # fmt: skip
 
 

@@ -67,8 +67,7 @@ export const breakPart = {
     } else if (next !== undefined) {
       ways.push(this.guessAt(next, "main"));
     }
-    const last = next === undefined ? "main" : "answer";
-    if (solved) ways.push(this.way("removals", last), this.way("floor"));
+    if (solved) ways.push(this.way("removals", next === undefined ? "main" : "answer"), this.way("floor"));
     return [...ways, this.onward()];
   },
 
