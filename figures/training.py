@@ -144,7 +144,7 @@ def histories(
         texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
     is_chosen, narrow = f"datum.model === {json.dumps(chosen)}", "width < 440"
-    colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({narrow} ? .46*width : 290)")
+    colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({narrow} ? 0.46*width:290)")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),

@@ -82,7 +82,7 @@ def _draw_shipped() -> None:
     if lines:
         st.markdown(
             "**How the installed models learned.** Each line is a model's loss on sentences that "
-            "it did not train on: lower is better. Most is learned in the first few hundred updates. "
+            "it did not train on: lower is better. Most is learned in a few hundred updates. "
             "Compare shapes, not heights: letters and German are not equally hard to guess."
         )
         chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
