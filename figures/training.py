@@ -130,11 +130,11 @@ def curves(
 
 def histories(
     lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme,
-    height: int,
+    height: int, level: tuple[str, float],
 ) -> Drawn:  # fmt: skip
     """Draw values by update in grey, one line in colour; names are at the ends of lines.
 
-    Args: short: names for a narrow window.
+    Args: short: names for a phone. level: name and value of a dashed line.
     """
     place, apart = -math.inf, max(at for line in lines.values() for _, at in line) * 20 / height
     ends: list[dict[str, object]] = []
@@ -143,8 +143,8 @@ def histories(
         place = max(value, place + apart)
         texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
-    is_chosen, end = f"datum.model === {json.dumps(chosen)}", "width - min(330, 0.46 * width)"
-    colour, right = accented(is_chosen, theme), alt.ExprRef(end)
+    is_chosen, narrow = f"datum.model === {json.dumps(chosen)}", "width < 440"
+    colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({narrow} ? 0.46*width:290)")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
@@ -153,14 +153,19 @@ def histories(
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, y["axis"].grid = [0, right], False
     chart.encoding.strokeDash = chart.config = alt.Undefined
-    base, words = points(ends).encode(color=colour), "width < 600 ? datum.short : datum.long"
+    base, words = points(ends).encode(color=colour), f"{narrow} ? datum.short : datum.long"
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
         x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
     )
     names = base.mark_text(align="left", dx=6, fontSize=13).encode(
         x=alt.value(right), y=alt.Y("place:Q"), text=alt.TextValue(alt.ExprRef(words))
     )
-    return quiet(alt.layer(chart, rules, names), theme, height=height)
+    even = points([{"name": level[0], "value": level[1]}]).encode(
+        x=alt.value(right), y="value:Q", color=alt.value(CHROME[theme].muted)
+    )
+    dashed = even.mark_rule(strokeDash=[6, 4]).encode(x2=alt.value(0))
+    said = even.mark_text(align="right", dy=-8, fontSize=13).encode(text="name:N")
+    return quiet(alt.layer(chart, dashed, said, rules, names), theme, height=height)
 
 
 def thinned(line: Curve) -> Curve:

@@ -83,8 +83,7 @@ def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
         return [Sentences(part, preset, room / len(texts)) for part in texts]
     colours = Colours([part for part in exhibit.parts if isinstance(part, Panel)], preset)
     rows = _rows(exhibit, preset)
-    scales = () if preset.fills else colours.ends.items()
-    blocks: list[Block] = [*rows, *(ColourBar(*scale, preset) for scale in scales)]
+    blocks: list[Block] = [*rows, *(ColourBar(*ends, preset) for ends in colours.ends.items())]
     share = (room - _stacked(blocks, preset)) / len(rows)
     for row in rows:
         row.place(max(share, 4 * preset.small), colours)

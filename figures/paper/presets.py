@@ -25,7 +25,7 @@ class Preset:
     cell: float  # largest side of a matrix cell
     theme: Theme = "light"  # light figures have a white background
     dpi: int = 300  # dots per inch of a PNG
-    #: matrices fill the height, without a colour scale, on the background of the page
+    #: matrices fill the height, on the background of the page
     fills: bool = False
     titled: bool = True  # False draws parts without the figure's title and caption
 

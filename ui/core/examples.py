@@ -27,6 +27,8 @@ class Act:
     translated: str
     wanted: str
     known: str = ""  # a sentence on how other models handle this one
+    mistaken: str = ""  # the other noun in the target language
+    unwanted: str = ""  # its pronoun
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,15 @@ def is_lost(word: str, before: str, after: str) -> bool:
 
 
 def marked(before: str, after: str) -> str:
-    """Return a text with its new words between **."""
+    """Return a text with its new words between **, and the words it lacks between ~~."""
     words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
     old, new = ([re.sub(r"\W", "", word) for word in side] for side in (words, changed))
     return "".join(
-        "".join(changed[start:end]) if kind == "equal" else f"**{''.join(changed[start:end])}**"
-        for kind, _, _, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
-        if end > start
-    )
+        f" ~~{''.join(words[first:last]).rstrip(' .,;:!?')}~~ " if kind == "delete"
+        else "".join(changed[start:end]) if kind == "equal"
+        else f"**{''.join(changed[start:end])}**"
+        for kind, first, last, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
+    )  # fmt: skip
 
 
 def break_of(
@@ -103,7 +104,7 @@ def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head |
     form = ("lost" if new else "gone") if lost else "" if effect.text == trace.text else "else"
     said = TRIAL.said(
         form, word=target.word, new=new,
-        place=head.off.place + ", the head with the light" * (head == lit),
+        place=head.off.place + ", the head that was lit" * (head == lit),
         moves=("goes from {} to {}" if len({*chances}) > 1 else "stays at {}").format(*chances),
     )  # fmt: skip
     return Trial(head, said.ask, said.because, marked(trace.text, effect.text), lost)

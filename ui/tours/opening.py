@@ -15,7 +15,7 @@ from figures.labels import code
 from transformer.measures.referent import HeadWeights, Referent, best_head, find_referent
 from transformer.trace.records import Trace
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind, Floats
+from transformer.types import Floats
 from ui.components.mount import show
 from ui.components.opening import Break, Scene, opening_component
 from ui.core import url_state
@@ -293,28 +293,27 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     """
     act, referent, look, written = staged.act, staged.referent, staged.look, staged.pronoun()
     at, beside = (float(staged.light[word]) for word in referent.nouns)
-    who = "The same head"
-    if before is None and look is not None:
+    who = "The same head" if look else "The mean of the decoder's heads"
+    if before is None and look:
         stack = "encoder" if look.kind == "encoder_self" else "decoder"
         who = f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
-    if look is None:
-        who = "The mean of the decoder's heads"
     values = {
         **vars(act), "pronoun": riddle.pronoun, "written": written, "head": who, "at": at,
         "beside": beside, "heads": referent.n_heads, "lean": (referent.preferred == 0).sum(),
         "known": (at <= beside and act.known) or "Attention is not by itself an explanation.",
     }  # fmt: skip
-    form = "" if written.casefold() == act.wanted.casefold() else "unlike"
-    if act.translated.casefold() not in staged.trace.text.casefold():
+    text = staged.trace.text.casefold()
+    unwanted = act.unwanted if act.mistaken.casefold() in text else ""
+    form = {unwanted: "mistaken", act.wanted: ""}.get(written.casefold(), "unlike")
+    if act.translated.casefold() not in text:
         form = "free"
     right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
     other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
-    kind: AttentionKind = "cross" if look is None else look.kind
     target = staged.target(riddle)
     return Scene(
-        staged.trace, referent, kind, staged.light, "" if other else swapped, (right, wrong),
-        LIGHT.said(form, **values).because, LIGHT.text.format(**values),
-        target and break_of(staged.trace, target, staged.lit, {}),
+        staged.trace, referent, "cross" if look is None else look.kind, staged.light,
+        "" if other else swapped, (right, wrong), LIGHT.said(form, **values).because,
+        LIGHT.text.format(**values), target and break_of(staged.trace, target, staged.lit, {}),
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Facts and pictures of a lecture's scenes, from the model as it is."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -8,13 +9,14 @@ import numpy as np
 
 from figures.exhibit import Lines, Panel, Series
 from figures.labels import KIND_NAMES, count
+from transformer.measures.heads import entropy_bits
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
 from transformer.trace.removals import heads_of
 from transformer.types import Floats
 from ui.core.doubts import headline
 from ui.tours import trace_facts
-from ui.tours.stops import Scene, StopFacts, UnfitError, counts, fact, names, quoted
+from ui.tours.stops import Scene, StopFacts, UnfitError, best, counts, fact, names, quoted
 from ui.tours.worth_facts import QUARTERS
 
 _MOST_STEPS = 16  # of a translation in a lecture
@@ -119,12 +121,13 @@ def scene_heads(scene: Scene) -> StopFacts:
 
 @fact
 def scene_masks(scene: Scene) -> StopFacts:
-    """A map of the decoder, with a mask on what is not yet written."""
-    weights, tokens = scene.trace.decoder_self[0, 0].copy(), tuple(names(scene.trace.tgt_tokens))
-    weights[np.triu_indices(len(weights), 1)] = np.nan
+    """A map of the head most spread over earlier tokens, with a mask on what is not yet written."""
+    maps, tokens = scene.trace.decoder_self, tuple(names(scene.trace.tgt_tokens))
+    layer, head = best(entropy_bits(np.tril(maps, -1)[..., 1:]).sum(axis=-1))
+    weights = np.where(np.tri(len(tokens)), maps[layer, head], np.nan)
+    title = f"Decoder self-attention, layer {layer + 1}, head {head + 1}"
     return replace(trace_facts.how_many_masked(scene), settings={}, pictures=tuple(
-        Panel("Decoder, layer 1, head 1", weights, tokens, tokens, "reads", "may look at",
-              missing=words)
+        Panel(title, weights, tokens, tokens, "reads", "looks at", missing=words)
         for words in ("not yet written", "masked: score −∞, weight 0")
     ))  # fmt: skip
 
@@ -188,7 +191,7 @@ def scene_break(scene: Scene) -> StopFacts:
     trace, (word, step), head, trial = broken.trace, broken.target, broken.head, broken.trial
     tokens = trace.predicted_tokens[: trace.n_words]
     after, changed = list[str](), list[int]()
-    for strong, run in enumerate(trial.text.split("**")):
+    for strong, run in enumerate(re.sub(" ~~.*?~~ ", "", trial.text).split("**")):
         changed += range(len(after), len(after) + len(run.split())) if strong % 2 else []
         after += [f"▁{word}" for word in run.split()]
     row = trace.cross.mean(axis=(0, 1))[step]

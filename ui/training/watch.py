@@ -80,20 +80,20 @@ def _draw_shipped() -> None:
         for entry in entries
     }
     if lines:
-        even, most = "An even guess over 8,000 tokens", max(line[-1][0] for line in lines.values())
-        lines[even], names[even] = [(0, math.log(8000)), (most, math.log(8000))], "even guess"
         st.markdown(
-            "**How the installed models learned.** Each line is one model, starting from random "
-            "weights: its loss on sentences that it did not train on. Lower is better, and most is "
-            "learned in the first few hundred updates. An untrained translator does worse than an "
-            "even guess over 8,000 tokens (ln 8,000 = 9.0): it expects the token it just read. "
-            "Compare the shapes of the lines, not their heights: a gap in English, reversed "
-            "letters and German are not equally hard to guess."
+            "**How the installed models learned.** Each line is a model's loss on sentences that "
+            "it did not train on: lower is better. Most is learned in a few hundred updates. "
+            "Compare shapes, not heights: letters and German are not equally hard to guess."
         )
         chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
         height = round(360 / text_scale())  # while presenting it is enlarged as its type
-        chart = histories(lines, names, chosen, "loss, nats per token", current_theme(), height)
-        draw_chart(chart, f"Loss of the installed models: {last(lines)}")
+        theme, level = current_theme(), ("even guess: 8.99", math.log(8000))
+        chart = histories(lines, names, chosen, "loss, nats per token", theme, height, level)
+        draw_chart(chart, f"Loss of the installed models: {last(lines)}; {level[0]}")
+        st.caption(
+            "Dashed: an even guess over 8,000 tokens, ln 8,000 nats. An untrained translator does "
+            "worse: it expects the token that it has just read."
+        )
 
 
 def _draw(folders: list[Path]) -> None:

@@ -19,7 +19,7 @@ from ui.translate.player import default_step
 
 KNOWN = "Others do better."
 RIDDLE = Riddle("it", "German asks for the noun.", "nicht", (
-    Act("It was too tired.", *NOUNS, "das Tier", "es"),
+    Act("It was too tired.", *NOUNS, "das Tier", "es", "", "der Weg", "er"),
     Act("It was too old.", *NOUNS, "das Tier", "es"),
     Act("The street was wide.", *NOUNS[::-1], "die Matte", "sie", KNOWN),
 ))  # fmt: skip
@@ -75,6 +75,7 @@ def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
 @pytest.mark.parametrize(("pronoun", "translation", "said"), [
     ("es", "Das Tier, weil es müde war.", "The model writes es, as “das Tier” needs. In"),
     ("er", "Das Tier, weil er müde war.", "The model writes er, but “das Tier” needs es. In"),
+    ("er", "Das Tier, der Weg, er.", "The model gets it wrong: its er fits “der Weg”, but"),
     ("er", "Der Hund, weil er müde war.", "The model writes er. In"),
 ])  # fmt: skip
 def test_a_scene_says_whether_the_pronoun_fits_its_noun(

@@ -36,7 +36,7 @@ def test_what_a_scene_lacks_is_said() -> None:
 
 
 def test_the_new_words_of_a_broken_translation_are_marked() -> None:
-    trial = Trial(("cross", 0, 0), "Gone.", "", "a **new word** stays", hit=True)
+    trial = Trial(("cross", 0, 0), "Gone.", "", "a **new word** stays ~~not~~ ", hit=True)
     broken = Broken(scene().trace, Target("a", 1), Head("cross", 0, 0), trial)
     facts = SCENES[6].facts
     assert facts is not None

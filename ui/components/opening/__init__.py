@@ -26,7 +26,7 @@ class Trial:
     head: tuple[AttentionKind, int, int]  # kind, layer, head
     heading: str
     verdict: str
-    text: str  # the translation, changed words between **
+    text: str  # the translation, new words between **, lost ones between ~~
     hit: bool  # whether the word is lost
 
 

@@ -44,9 +44,10 @@ export const breakPart = {
     this.live.textContent = `${reply.textContent} ${outcome.textContent}`;
   },
 
-  /** Write the translation without a head, its new words marked. */
+  /** Write the translation without a head, its new words marked, lost ones struck through. */
   rewrite(text) {
-    this.target.replaceChildren(...runs(text, "span", "asked"));
+    this.target.replaceChildren(...text.split("~~").flatMap(
+      (run, i) => (i % 2 ? make("del", "", run) : runs(run, "span", "asked"))));
   },
 
   /** Mark the token that is asked about. */
@@ -66,11 +67,7 @@ export const breakPart = {
     } else if (next !== undefined) {
       ways.push(this.guessAt(next, "main"));
     }
-    if (solved) {
-      const last = next === undefined ? "main" : "answer";
-      ways.push(this.way("removals", last));
-      ways.push(this.way("floor"));
-    }
+    if (solved) ways.push(this.way("removals", next === undefined ? "main" : "answer"), this.way("floor"));
     return [...ways, this.onward()];
   },
 
@@ -93,7 +90,7 @@ export const breakPart = {
 
   /** The cells' looks in words. */
   legend({ word }) {
-    const looks = { lit: "had the light", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
+    const looks = { lit: "the head that was lit", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
     return make("p", "detail", Object.entries(looks).map(
       ([look, words]) => make("span", "look", make("span", `head ${look}`), words)));
   },
@@ -113,7 +110,7 @@ export const breakPart = {
           const found = !trial ? "" : trial.hit ? " hit" : " tried";
           const onclick = ({ currentTarget }) => this.take(currentTarget, at);
           const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick });
-          const state = same(lit, at) ? ", had the light" : "";
+          const state = same(lit, at) ? ", the head that was lit" : "";
           cell.title = label + state;
           cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
           if (same(last, at)) cell.dataset.last = "";

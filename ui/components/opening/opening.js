@@ -70,8 +70,7 @@ class Opening {
     this.below = make("div", "below");
     this.live = make("div", "unseen", { "aria-live": "polite" });
     const top = make("div", "top", make("p", "lead", lead), skip);
-    const about = { role: "region", "aria-label": "Opening" };
-    extend(this.root, about, top, this.stage, this.below, this.live);
+    extend(this.root, { role: "region", "aria-label": "Opening" }, top, this.stage, this.below, this.live);
   }
 
   /** Set both sentences of the scene; of the translation, the part before the pronoun. */
@@ -185,20 +184,23 @@ class Opening {
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess]);
     const outcome = make("p", "verdict", runs(verdict));
-    const guesses = this.at ? this.unsolved().map((at) => this.guessAt(at, "answer")) : [];
-    const choices = make("div", "choices", this.removal(), guesses, this.onward(), this.way("translate"));
+    const guesses = this.unsolved().map((at) => this.guessAt(at, "answer"));
+    const [removals, explore] = [this.removal(), this.way("translate")];
+    const tried = this.header.scenes.some(({ breaks }) => breaks?.trials.length);
+    [...guesses, ...(tried ? [] : removals), explore][0].className = "main"; // what is new leads on
+    const choices = make("div", "choices", guesses, removals, this.onward(), explore);
     const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
     if (focused) choices.firstChild.focus({ preventScroll: true });
     this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
   }
 
-  /** The button that takes the head with the light out. */
+  /** The button that takes the lit head out. */
   removal() {
     const { lit } = this.scene.breaks ?? {};
     if (!lit || this.at === this.header.scenes.length - 1) return [];
     const onclick = ({ currentTarget }) => this.take(currentTarget, lit);
-    return make("button", "main", { onclick }, this.header.removal);
+    return [make("button", "answer", { onclick }, this.header.removal)];
   }
 
   /** The button for the next sentence. */
@@ -207,7 +209,7 @@ class Opening {
     if (!scenes[1]) return [];
     const next = () => {
       const at = (this.at + 1) % scenes.length;
-      if (!at || scenes[at].heading) return this.show(at);
+      if (scenes[at].heading) return this.show(at); // the sentence before, with another noun
       this.turn(at);
       this.guess = null;
       this.fill();
@@ -247,6 +249,8 @@ class Opening {
     if (focused) {
       const views = [...document.querySelectorAll(".st-key-translate_page *")];
       const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
+      player?.style.setProperty("outline", "none"); // nobody moved the focus there
+      player?.addEventListener("blur", () => player.style.removeProperty("outline"), { once: true });
       player?.focus({ preventScroll: true });
     }
     this.report("leave", { scene: this.at, to: "" });
