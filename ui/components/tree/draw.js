@@ -152,8 +152,9 @@ function paintNode(pen, view, state, index, box) {
   pen.fillStyle = line === 2 ? ink.lit : kept ? ink.panel : ink.paper;
   pen.fill();
   if (kept) {
-    pen.strokeStyle = line === 2 ? ink.accent : line === 1 ? ink.quiet : ink.rule;
-    pen.lineWidth = line === 2 ? 1.5 : 1;
+    const leaves = line === 1 && (header.line[header.parent[index]] ?? 2) === 2; // the winner's path
+    pen.strokeStyle = line === 2 ? ink.accent : leaves ? ink.text : line === 1 ? ink.quiet : ink.rule;
+    pen.lineWidth = leaves ? 2.5 : line === 2 ? 1.5 : 1;
     pen.stroke();
   }
   if (kind === FINISHED || kind === CUT) {
