@@ -8,15 +8,7 @@ from figures.exhibit import Exhibit, Panel, file_stem
 from figures.labels import READS_PREDICTS, cell_name, counted, numbered, row_labels
 from transformer.evaluation.alignment import Grid, measured_maps
 from transformer.measures.pharaoh import written
-from transformer.measures.words import (
-    LinkUnits,
-    Row,
-    group_labels,
-    links,
-    source_block,
-    word_maps,
-    words_of,
-)
+from transformer.measures.words import LinkUnits, Row, links, word_maps, words_of
 from transformer.trace.records import CellMeasure, Trace
 from transformer.types import Floats
 from ui.components.lines import Drawing, drawing
@@ -54,10 +46,7 @@ def drawing_of(trace: Trace, row: Row, maps: Floats, *, soft: bool) -> Drawing:
     """Return the links as crossing lines, with the translation on the left."""
     words = words_of(trace, row, units_of(trace, row))
     shown = maps if soft else hard(maps)
-    queries = words.targets
-    if row == "predicting":  # the last piece of the word before, and all but the last of this one
-        read = trace.tgt_tokens if trace.cross.size else source_block(trace).tgt_tokens
-        queries = row_labels(group_labels(read, words.rows), queries)
+    queries = words.targets if row == "reading" else row_labels(words.read, words.targets)
     return drawing(
         shown[None, None].astype(np.float32), [(0, 0)], queries, words.sources,
         mass=0.9 if soft else 1.0, key_title="source",

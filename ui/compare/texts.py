@@ -261,6 +261,10 @@ def consequence(one: Text, other: Text) -> str:
     if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
+    if len(differ) > 1:
+        return (
+            f"**A writes {a} and B {b}**, after the same word; the words underlined before differ."
+        )
     return f"**After words that are the same, A writes {a} and B {b}.**"
 
 

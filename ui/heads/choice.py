@@ -81,7 +81,8 @@ MEASURES = {
     ),
     "removal": Measure(
         "single removal", "Without a head, a token loses (blue) or gains (orange) so much of its "
-        "probability, on average over many sentences. *Heads off* sums your tokens, in nats.",
+        "probability, on average over many sentences: {share}% without {place}, or {nats} nats. "
+        "*Heads off* sums the nats of your tokens.",
         loss=True,
     ),
     "bleu": Measure(
