@@ -22,10 +22,8 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of taking each part out."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    said = (
-        "**Choose a part to take it out.** Blue: without it, the translation is less "
-        "probable; orange: more probable."
-    )
+    said = "**Choose a part to take it out.** Blue: without it, the translation is less probable; "
+    said += "orange: more probable."
     if view.entry.ref.edits:  # in its place, so that nothing moves
         said = said_of_changes(view, trace, get_trace(view.original))
     with st.container(key="after_lead"), st.container(key="result_said"):

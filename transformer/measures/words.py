@@ -283,7 +283,7 @@ def words_of(trace: Trace, row: Row, units: LinkUnits = "spaces") -> Words:
     rows = tuple(tuple(at + first for at in group) for group in groups)
     return Words(
         group_labels(sources, columns), group_labels(targets, groups), columns, rows,
-        group_labels(read, rows),
+        tuple(label.replace(START, " ") for label in group_labels(read, rows)),
     )  # fmt: skip
 
 

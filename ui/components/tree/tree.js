@@ -294,7 +294,7 @@ class TreeView {
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(this.type > 1 ? 1.6 : 1.2, zoom));
-    else this.zoomTo(Math.max(this.zoom === null ? FIRST_ZOOM / Math.min(1.2, this.type) : 0.12, zoom / narrow), narrow);
+    else this.zoomTo(Math.max(this.zoom === null ? FIRST_ZOOM / this.type : 0.12, zoom / narrow), narrow);
   }
 
   zoomTo(zoom, narrow = 1) {
