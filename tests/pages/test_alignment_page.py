@@ -29,10 +29,9 @@ def test_a_link_reopens_a_map_with_its_links(run_app: RunApp, tiny_checkpoint: P
     assert {tuple(link) for link in figure.arrays["links"].tolist()} == links(maps)
     labels = drawing_of(trace, "predicting", maps, soft=True).header["query_tokens"]
     every, weights = maps_of(trace, "cross", "words"), word_maps(trace, "predicting", units="words")
-    both = [(labels.index(at), every.queries.index(at)) for at in labels if at in every.queries]
-    for here, there in both:  # a row has one name on both pages
-        np.testing.assert_allclose(weights[:, :, here], every.weights[:, :, there, :-1], atol=1e-6)
-    assert both  # those that read one piece and predict one
+    (at,) = {*labels} & {*every.queries}  # the row that reads and predicts one piece
+    there = every.weights[:, :, every.queries.index(at), :-1]
+    np.testing.assert_allclose(weights[:, :, labels.index(at)], there, atol=1e-6)
     only = hard(maps)
     assert ((only > 0).sum(1) == 1).all() and (only.max(1) == maps.max(1)).all()
 

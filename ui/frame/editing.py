@@ -91,10 +91,7 @@ def draw_changes(view: View, trace: Trace, whole: Trace) -> None:
     total = float(changes.sum(dtype=np.float64))
     show(beside_component(columns, total), key="changes")
     step = plain_token(query_labels(whole, "decoder_self")[int(np.abs(changes).argmax())])
-    st.caption(
-        f"Most changed: {plain(step)}, the token read and the one predicted. What the edited model "
-        "writes there may still belong to the word before."
-    )
+    st.caption(f"Most changed: the step {plain(step)}. Its new token may end the word before.")
 
 
 def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:

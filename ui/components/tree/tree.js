@@ -6,7 +6,6 @@ import { COLUMN, CUT, extent, geometry, inkOf, paintTree, rectOf } from "./draw.
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
 const LEGIBLE_ZOOM = 0.92; // "Fit" goes no smaller while shorter columns make room
-const FIRST_ZOOM = 0.857; // a tree opens no smaller, in type of 12 px
 const LEAST_COLUMN = 60; // px that still hold the beginning of a word; a longer tree scrolls
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
@@ -294,7 +293,7 @@ class TreeView {
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(this.type > 1 ? 1.6 : 1.2, zoom));
-    else this.zoomTo(Math.max(this.zoom === null ? FIRST_ZOOM / this.type : 0.12, zoom / narrow), narrow);
+    else this.zoomTo(Math.max(this.zoom === null ? 12 / 14 / this.type : 0.12, zoom / narrow), narrow); // 12 px of 14
   }
 
   zoomTo(zoom, narrow = 1) {
