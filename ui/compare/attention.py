@@ -228,7 +228,7 @@ def _matrices(both: Both) -> None:
         "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
     )
     if both.fit.units == both.choices[0].units:
-        st.markdown(_largest(both, difference_map(*both.maps, both.choices)))
+        st.caption(_largest(both, difference_map(*both.maps, both.choices)))
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 
