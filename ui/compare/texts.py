@@ -262,9 +262,7 @@ def consequence(one: Text, other: Text) -> str:
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
     if len(differ) > 1:
-        return (
-            f"**A writes {a} and B {b}**, after the same word; words underlined before it differ."
-        )
+        return f"**A writes {a} and B {b}**, after the same word; earlier underlined words differ."
     return f"**After words that are the same, A writes {a} and B {b}.**"
 
 
