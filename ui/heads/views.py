@@ -173,7 +173,7 @@ def about_table(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     if measure:
         nats = -float(study.importance[measure][head.kind][head[1:]])
         share = signed(100 * math.expm1(min(nats, 99)), 1)
-        about = MEASURES[measure].about.format(place=head.off.place, share=share, nats=signed(nats))
+        about = MEASURES[measure].about.format(share=share, nats=signed(nats))
         return f"**Which heads does the model need?** {about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
