@@ -23,7 +23,7 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     head = head_of(opened, role, measure)
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
-    st.markdown(views.about_table(opened, role, measure))
+    st.markdown(views.about_table(opened, role, measure, head))
     with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)

@@ -22,20 +22,21 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of removing each part."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    with st.container(key="after_lead"):
-        st.markdown(
-            "**Choose a part to take it out.** Blue: without it, the translation is less "
-            "probable; orange: more probable."
-        )
+    said = "**Choose a part to take it out.** Blue: without it, the translation is less probable; "
+    said += "orange: more probable."
+    if view.entry.ref.edits:  # in its place, so that nothing moves
+        said = said_of_changes(view, trace, get_trace(view.original))
+    with st.container(key="after_lead"), st.container(key="result_said"):
+        st.markdown(said)
     if hint := said_next(view.sentence):
         st.caption(hint)
     with st.container(key="after_choice"):
         step = draw_choice(view, trace)
     draw_heads(view, trace, step)
-    if view.entry.ref.edits:  # below, so that nothing moves
+    if view.entry.ref.edits:
         original = get_trace(view.original)
         with st.container(key="result_edits"):
-            st.markdown(said_of_changes(view, trace, original))
+            st.markdown(said)
             draw_changes(view, trace, original)
             draw_reasons(view, trace, original)
             draw_together(view)

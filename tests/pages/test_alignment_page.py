@@ -8,24 +8,30 @@ from transformer.evaluation.alignment import error_grid, measured_maps
 from transformer.measures.pharaoh import read_linked, written
 from transformer.measures.words import links, word_maps
 from transformer.translator import Translator
-from ui.alignment.exhibits import hard, word_for_word
+from ui.alignment.exhibits import drawing_of, hard, word_for_word
 from ui.alignment.views import joined
+from ui.attention.maps import maps_of
 
 
 def test_a_link_reopens_a_map_with_its_links(run_app: RunApp, tiny_checkpoint: Path) -> None:
     query = {"layer": "2", "head": "3", "kind": "cross", "row": "predicting", "cell": "norm"}
-    app = run_app(at="alignment", checkpoint="alpha", sentence=CAT, target="Ein Hund rennt.",
+    app = run_app(at="alignment", checkpoint="alpha", sentence=CAT, target="in Hund rennt.",
                   soft="on", **query)  # fmt: skip
     assert {name: app.query_params[name] for name in query} == query
-    trace = (model := Translator.load(tiny_checkpoint, "cpu")).trace(CAT, "Ein Hund rennt.")
+    trace = (model := Translator.load(tiny_checkpoint, "cpu")).trace(CAT, "in Hund rennt.")
     values = measured_maps(model, trace, "norm", 1, 2)
     maps = word_maps(trace, "predicting", values, "words")
     assert app.code[0].value == written(links(maps))
     text = "".join(element.value for element in app.main.markdown)
-    assert "read most while" in text and "Ein: " in text and "The given translation has" in text
+    assert "read most while" in text and "in: " in text and "The given translation has" in text
     figure = word_for_word(model, trace, measure="norm", layer=1, head=2, row="predicting")
     np.testing.assert_allclose(figure.arrays["maps"], maps, atol=1e-6)
     assert {tuple(link) for link in figure.arrays["links"].tolist()} == links(maps)
+    labels = drawing_of(trace, "predicting", maps, soft=True).header["query_tokens"]
+    every, weights = maps_of(trace, "cross", "words"), word_maps(trace, "predicting", units="words")
+    (at,) = {*labels} & {*every.queries}  # the row that reads and predicts one piece
+    there = every.weights[:, :, every.queries.index(at), :-1]
+    np.testing.assert_allclose(weights[:, :, labels.index(at)], there, atol=1e-6)
     only = hard(maps)
     assert ((only > 0).sum(1) == 1).all() and (only.max(1) == maps.max(1)).all()
 

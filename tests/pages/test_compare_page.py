@@ -87,7 +87,7 @@ def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
 ) -> None:
     app = open_page(beside="difference", **query)
     assert [box.value for box in app.main.text_input] == [second] * bool(second)
-    wanted = "`animal` and `bird`" if "bird" in second else "All weights are equal on both"
+    wanted = "at the same position" if "bird" in second else "All weights are equal on both"
     assert wanted in said(app)
 
 

@@ -265,6 +265,7 @@ class Words:
     targets: tuple[str, ...]  # [t]
     columns: Groups  # [s], positions of each source word's pieces
     rows: Groups  # [t], rows of each target word's pieces
+    read: tuple[str, ...]  # [t], the pieces that these rows read
 
 
 @literals
@@ -278,10 +279,11 @@ def words_of(trace: Trace, row: Row, units: LinkUnits = "spaces") -> Words:
     first, last = int(row == "reading"), trace.predicted_tokens[-1]
     targets = [*read[1:], *[last] * (row == "predicting" and last != "</s>")]
     tags = {at - 1 for at in trace.tgt_special} if trace.cross.size else set()
-    columns, rows = _groups(sources, special, units), _groups(targets, tags, units)
+    columns, groups = _groups(sources, special, units), _groups(targets, tags, units)
+    rows = tuple(tuple(at + first for at in group) for group in groups)
     return Words(
-        group_labels(sources, columns), group_labels(targets, rows), columns,
-        tuple(tuple(at + first for at in group) for group in rows),
+        group_labels(sources, columns), group_labels(targets, groups), columns, rows,
+        tuple(label.replace(START, " ") for label in group_labels(read, rows)),
     )  # fmt: skip
 
 

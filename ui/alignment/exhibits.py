@@ -46,8 +46,7 @@ def drawing_of(trace: Trace, row: Row, maps: Floats, *, soft: bool) -> Drawing:
     """Return the links as crossing lines, with the translation on the left."""
     words = words_of(trace, row, units_of(trace, row))
     shown = maps if soft else hard(maps)
-    before = (trace.tgt_tokens[0] if trace.cross.size else "…", *words.targets[:-1])
-    queries = words.targets if row == "reading" else row_labels(before, words.targets)
+    queries = words.targets if row == "reading" else row_labels(words.read, words.targets)
     return drawing(
         shown[None, None].astype(np.float32), [(0, 0)], queries, words.sources,
         mass=0.9 if soft else 1.0, key_title="source",

@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
-from figures.labels import ARROW, KIND_NAMES, code, count, plain, plain_token
+from figures.labels import ARROW, KIND_NAMES, count, plain, reads
 from transformer.measures.compare import divergence
 from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
@@ -225,9 +225,10 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
 
 def _matrices(both: Both) -> None:
     both.pair.controls.button(
-        "Difference", key="to_difference", type="tertiary",
-        on_click=url_state.put, args=(BESIDE, "difference"),
-    )  # fmt: skip
+        "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
+    )
+    if both.fit.units == both.choices[0].units:
+        st.caption(_largest(both, difference_map(*both.maps, both.choices)))
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 
@@ -255,20 +256,24 @@ def _difference(both: Both) -> None:
                 st.caption(note)
 
 
+def _largest(both: Both, difference: Map) -> str:
+    """Return the cells that differ most, each with both sides' weights, one a line."""
+    one, apart = shown_map(both.maps[0], both.choices[0]).weights, difference.weights
+    return "  \n".join(
+        f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
+        f"**{one[at]:.2f}** in A, **{one[at] - apart[at]:.2f}** in B"
+        for at in largest_cells(np.abs(apart), LEAST)
+    )
+
+
 def _difference_words(both: Both, difference: Map) -> list[str]:
     if not difference.weights.any():
         return ["**All weights are equal on both sides.**"]
-    one, other = (
-        shown_map(maps, choice).weights
-        for maps, choice in zip(both.maps, both.choices, strict=True)
-    )
-    apart = divergence(one, other)
-    row = int(apart.argmax())
+    apart = divergence(*(shown.weights for shown in map(shown_map, both.maps, both.choices)))
     lines = [
+        _largest(both, difference),
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"They differ most in row {row + 1}, {code(plain_token(difference.query_tokens[row]))}: "
-        f"{apart[row]:.3f} bits.",
     ]
     if both.choices[0].how == "mean":
         lines.append(

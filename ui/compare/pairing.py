@@ -83,18 +83,9 @@ def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
 
 
 def changed_places(left: Maps, right: Maps) -> str:
-    """Return a sentence about different words that are paired, or ""."""
-    pairs = dict.fromkeys(
-        (one, other)
-        for mine, theirs in ((left.queries, right.queries), (left.keys, right.keys))
-        for one, other in zip(mine, theirs, strict=True)
-        if one != other
-    )
-    if not pairs:
-        return ""
-    named = [f"{code(one, 24)} and {code(other, 24)}" for one, other in list(pairs)[:3]]
-    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    return f"{'; '.join(named)}{more} are at the same position and are compared."
+    """Return a sentence about labels that join different words, or ""."""
+    same = (left.queries, left.keys) == (right.queries, right.keys)
+    return "" if same else f"A’s word{BOTH}B’s word: different words at the same position."
 
 
 def difference_map(

@@ -261,6 +261,8 @@ def consequence(one: Text, other: Text) -> str:
     if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
+    if len(differ) > 1:
+        return f"**A writes {a} and B {b}**, after the same word; earlier underlined words differ."
     return f"**After identical words, A writes {a} and B {b}.**"
 
 

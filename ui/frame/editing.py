@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from figures.labels import count, plain, plain_token, shorten
+from figures.labels import count, plain, plain_token, query_labels, shorten
 from transformer.checkpoint.folder import read_means
 from transformer.edits.language import (
     MAX_EDITS,
@@ -90,6 +90,8 @@ def draw_changes(view: View, trace: Trace, whole: Trace) -> None:
     ]
     total = float(changes.sum(dtype=np.float64))
     show(beside_component(columns, total), key="changes")
+    step = plain_token(query_labels(whole, "decoder_self")[int(np.abs(changes).argmax())])
+    st.caption(f"Most changed: the step {plain(step)}. Its new token may end the word before.")
 
 
 def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:

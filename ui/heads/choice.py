@@ -80,8 +80,8 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without a head, a token loses (blue) or gains (orange) this much of "
-        "its probability, on average over many sentences. *Heads off* sums your tokens, in nats.",
+        "single removal", "A token’s mean loss (blue) or gain (orange) of probability without each "
+        "head: {share}%, or {nats} nats, for the chosen one. *Heads off* sums your tokens’ nats.",
         loss=True,
     ),
     "bleu": Measure(

@@ -25,6 +25,7 @@ from transformer.types import AttentionKind, Floats, InputError
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
+from ui.core.presenter import presenting
 from ui.core.view import View
 from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of
@@ -164,13 +165,16 @@ def too_few(opened: Opened) -> str:
     )
 
 
-def about_table(opened: Opened, role: Role | None, measure: str) -> str:
+def about_table(opened: Opened, role: Role | None, measure: str, head: Head) -> str:
     """Return a one- or two-sentence Markdown summary of the table."""
     study = opened.study
     if role is None and (few := too_few(opened)):
         return few
     if measure:
-        return f"**Which heads does the model need?** {MEASURES[measure].about}"
+        nats = -float(study.importance[measure][head.kind][head[1:]])
+        share = signed(100 * math.expm1(min(nats, 99)), 1)
+        about = MEASURES[measure].about.format(share=share, nats=signed(nats))
+        return f"**Which heads does the model need?** {about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
         have = f"{n} of {heads} heads {'has' if n == 1 else 'have'} a role"
@@ -219,8 +223,8 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         f"{'' if finding.named else 'not '}clearly above every simple rule"
         f"{' on both texts' if finding.again_score >= 0 else ''}"
         f"{', so this is its role' if finding.named else ', so this is not its role'}."
-        "  \n"
-        f":gray[Nearest other roles: {others or 'none measured'}.]"
+        + f"  \n:gray[Nearest other roles: {others or 'none measured'}.]"
+        * (not presenting())
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")

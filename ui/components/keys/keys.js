@@ -157,7 +157,9 @@ function said() {
 // it; and again for some seconds if what comes above or in it moves its ends. Another page begins at its top.
 function bring(before, tries = 80, path = location.pathname, place = null) {
   if (path !== location.pathname || !tries) return;
-  const [, result] = [...said()].find(([text]) => text && !before.has(text)) ?? [];
+  const fresh = [...said()].flatMap(([text, each]) => (text && !before.has(text) ? [each] : []));
+  const inSight = (each) => ((at) => at.top >= 0 && at.top < innerHeight - 100)(each.getBoundingClientRect());
+  const result = fresh.find(inSight) ?? fresh.at(-1); // one in sight, or the nearest to its details
   const idle = document.querySelector(IDLE);
   if (!result || !idle) return setTimeout(bring, 100, before, tries - Boolean(idle), path, place);
   const main = document.querySelector(MAIN);

@@ -94,9 +94,8 @@ export const matrixPart = {
     this.labelled = left;
     this.matrix.cells = { ys, xs: blocks.flatMap(({ xs }) => xs), w, h };
     canvas.dataset.frame = JSON.stringify({ left, top, w, h });
-    pen.font = `${label}px ${this.look.font}`;
-    pen.fillStyle = this.look.ink;
-    pen.textBaseline = "middle";
+    const [font, fillStyle] = [`${label}px ${this.look.font}`, this.look.ink];
+    Object.assign(pen, { font, fillStyle, textBaseline: "middle", textRendering: "geometricPrecision" }); // no gaps
     drawRowNames(pen, { ys, xs: [left], h }, rows, { named, size: label, strong: this.step });
     this.writeQuery(pen, title, top, h * rows.length);
     pen.save();

@@ -83,7 +83,7 @@ class Player {
     this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
     drawScale(this.scale, this.words);
-    const low = limit ? `${ends[0]} \u2212${limit}` : `${noun || "weight"} 0`;
+    const low = limit ? `${ends[0]} \u2212${limit}` : `${noun || "weight"}\u00a00`;
     const high = limit ? `+${limit}` : `1 · ${reading[this.look.theme]}`;
     [this.scale.firstChild.textContent, this.scale.lastChild.textContent] = [low, high];
     extend(this.scale, { role: "img", "aria-label": `Colours: ${low} to ${high}` });

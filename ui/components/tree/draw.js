@@ -159,8 +159,9 @@ function paintNode(pen, view, state, index, box) {
   const edge = frame(box, 0, 5 * size.unit);
   pen.fillStyle = line === 2 ? ink.lit : kept ? ink.panel : ink.paper;
   pen.fill(edge);
-  const strokeStyle = [ink.rule, ink.quiet, ink.accent][line];
-  if (kept) stroke(pen, edge, { strokeStyle, lineWidth: line === 2 ? 1.5 : 1 });
+  const leaves = line === 1 && (header.line[header.parent[index]] ?? 2) === 2; // the winner's path
+  const strokeStyle = line === 2 ? ink.accent : leaves ? ink.text : line === 1 ? ink.quiet : ink.rule;
+  if (kept) stroke(pen, edge, { strokeStyle, lineWidth: leaves ? 2.5 : line === 2 ? 1.5 : 1 });
   if (kind === FINISHED || kind === CUT) {
     // A bar at the end of a path: solid for </s>, dashed if the length limit cut it.
     const end = lineBetween(box.x + box.w, box.y + 2, box.x + box.w, box.y + box.h - 2);

@@ -40,7 +40,7 @@ class TreeView {
     this.numbers = make("span", "numbers", "so far: ",
       term("log p", "log-probability"), " · ", term("score", "score"));
     const legend = make("span", "legend", sample("won", "winner"),
-      sample("other", "also finished"), sample("dead", "abandoned"), this.numbers);
+      sample("other", "also finished"), sample("fork", "leaves the winner"), sample("dead", "abandoned"), this.numbers);
     const zooms = make("span", "zooms", button("−", "Smaller (key −)", () => this.zoomBy(-1)),
       button("+", "Larger (key +)", () => this.zoomBy(1)),
       button("Fit", "All steps in sight (key F)", () => this.fit()));
@@ -293,7 +293,7 @@ class TreeView {
     const zoom = (this.view.clientWidth - one.gutter) / all;
     const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
     if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(this.type > 1 ? 1.6 : 1.2, zoom));
-    else this.zoomTo(Math.max(this.zoom === null ? LEGIBLE_ZOOM / Math.min(1.08, this.type) : 0.12, zoom / narrow), narrow);
+    else this.zoomTo(Math.max(this.zoom === null ? 12 / 14 / this.type : 0.12, zoom / narrow), narrow); // 12 px of 14
   }
 
   zoomTo(zoom, narrow = 1) {
