@@ -13,13 +13,13 @@ from tests.house import ROOT, arrows, modules
 SUFFIXES = (".py", ".js", ".css")
 #: Largest sizes that the project allows itself; `tests/test_house.py` holds them. They only fall.
 LIMITS = {
-    "source lines": 73_200,
-    "lines of tests": 40_050,
-    "files on the way of a sentence": 32,
-    "returns on the way of a sentence": 42,
+    "source lines": 72_750,
+    "lines of tests": 40_000,
+    "files on the way of a sentence": 31,
+    "returns on the way of a sentence": 41,
     "decisions, files": 50,
     "README, bytes": 9_216,
-    "modules under 50 lines with one importer": 4,
+    "modules under 50 lines with one importer": 1,
 }
 
 
