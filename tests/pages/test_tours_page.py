@@ -129,7 +129,7 @@ def test_a_lecture_goes_scene_by_scene_and_comes_back(run_app: RunApp) -> None:
     assert "No sentence of this lecture" in messages_in(app), "the toy has no riddle"
     press(app)
     press(app)
-    assert "8 / 8" in messages_in(app) and "It first appears there first" in messages_in(app)
+    assert "8 / 8" in messages_in(app) and "It first appears there" in messages_in(app)
     press(app, 9)
     assert "8 / 8" in messages_in(app)
     press(app, -2)
