@@ -146,7 +146,7 @@ function paintEdges(pen, view, state, inSight) {
 function paintRoot(pen, view) {
   const { header, size, ink, font } = view;
   const box = rectOf(header, size, -1);
-  Object.assign(pen, { fillStyle: ink.quiet, textAlign: "center", font: `italic ${13 * size.unit}px ${font}` });
+  Object.assign(pen, { fillStyle: ink.quiet, textAlign: "center", font: `italic ${14 * size.unit}px ${font}` });
   pen.fillText(fitted(pen, header.root, size.root - 6), box.x + box.w / 2, box.y + box.h / 2);
 }
 
