@@ -135,6 +135,9 @@ def test_a_link_leaves_it_out_or_asks_for_it(run_app: RunApp) -> None:
     assert components(asked) == ["headlight.opening"]
     assert messages(asked, "opening")[0][0]["target"]["name"] == "French"
     assert "opening" not in asked.query_params  # a reload does not play it again
+    default = examples_for("everyday-en-de").items[0].sentence
+    linked = run_app(root=CHECKPOINTS, opening="1", sentence=default)
+    assert "opening" not in linked.query_params, "a link's sentence stays, and ends"
 
 
 def test_a_head_is_of_one_part(run_app: RunApp) -> None:

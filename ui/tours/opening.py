@@ -66,7 +66,8 @@ def opening_plays(view: View) -> bool:
     url_state.forget(OPENING)
     if st.session_state[_PLAYS] == _ASKED:
         riddle, default = riddle_of(view), view.examples.items[0].sentence
-        if riddle is not None and view.sentence == default != riddle.acts[0].sentence:
+        plain = view.sentence == default and not url_state.arrived(SENTENCE)
+        if riddle is not None and plain and default != riddle.acts[0].sentence:
             url_state.put(SENTENCE, riddle.acts[0].sentence)  # in the sidebar, too
             drop_steering()
             st.rerun()
