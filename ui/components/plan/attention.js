@@ -94,7 +94,8 @@ function stages(at, head, width) {
   const label = 76 * unit;
   const room = width - label - 12;
   const em = Math.max(12, 11.2 * unit);
-  const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
+  const later = masked?.indexOf(true) ?? -1; // one key that the mask hides stays in sight
+  const seen = strongest(weights.map((weight, j) => (j === later ? 2 : weight)), Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
   const column = room / m;
   const digits = column < 2.62 * em ? 1 : 2;

@@ -75,9 +75,14 @@ function component({ root, header, body }, host) {
     };
     // Type grows with the window; it shrinks so that tokens fit in the window. A film keeps its size.
     view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    const least = (view.large ? 8.6 + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18
+    const least = (view.large ? (bar ? 7 : 8.6) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less above a bar
     for (let share = fit(view.scale); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit(view.scale)) {
       view.scale = Math.max(least, view.scale * share);
+    }
+    const over = view.plan.height - Math.max(430, room());
+    if (bar && over > 0 && view.plan.panel && !view.plan.narrow) { // the bar hides no token: the panel scrolls
+      view.need -= over / view.scale;
+      view.plan = layOut(view, view.stage.clientWidth, view.plan.height - over, unit * view.scale);
     }
     view.stage.style.height = `${view.plan.height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
