@@ -30,7 +30,7 @@ function headRow({ view, kind, layer, query }, width) {
   const bare = focus.head !== null && count * 58 > width;
   const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
-  const high = 0.56 * side;
+  const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
   const items = Array.from({ length: count }, (_, h) => {
