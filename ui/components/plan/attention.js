@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
@@ -13,12 +13,18 @@ export function drawAttention(view, body, width) {
 }
 
 // The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
-function takenBy({ view: { data }, kind, layer, query, keys }, head) {
+function takenBy({ view, kind, layer, query, keys }, head) {
+  const { data } = view;
   const weights = data.weights(kind, layer, head, query);
   const weight = Math.max(...weights);
-  const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
+  const length = lengthOf({ view, kind, query }, layer, head);
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
+}
+
+// The length of what any head of this kind adds to the chosen token.
+function lengthOf({ view: { data }, kind, query }, layer, head) {
+  return data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))?.[0] ?? 0;
 }
 
 // The heads' maps: a click opens a head, the switch below removes it.
@@ -69,7 +75,8 @@ function headRow({ view, kind, layer, query }, width) {
 function headTable(at) {
   const { view, kind, layer } = at;
   const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const most = largest(heads.map(({ length }) => length)) || 1;
+  const { depth } = view.header.stacks[view.focus.s]; // one scale for all layers: a switch seldom changes it
+  const most = largest(heads.flatMap((_, h) => range(depth).map((n) => lengthOf(at, n, h)))) || 1;
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");

@@ -80,7 +80,7 @@ function component({ root, header, body }, host) {
       view.scale = Math.max(least, view.scale * share);
     }
     const over = view.plan.height - Math.max(430, room());
-    if (bar && over > 0 && view.plan.panel && !view.plan.narrow) { // the bar hides no token: the panel scrolls
+    if (bar && over > 4 && view.plan.panel && !view.plan.narrow) { // the bar hides no token: the panel scrolls
       view.need -= over / view.scale;
       view.plan = layOut(view, view.stage.clientWidth, view.plan.height - over, unit * view.scale);
     }
