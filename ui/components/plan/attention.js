@@ -80,7 +80,7 @@ function headTable(at) {
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");
-    bar.style.width = `${(36 * length) / most}px`;
+    bar.style.width = `${(48 * length) / most}px`;
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),

@@ -76,7 +76,7 @@ function component({ root, header, body }, host) {
     // Type grows with the window; it shrinks so that tokens fit in the window. A film keeps its size.
     view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
     const least = (view.large ? (bar || view.focus.head !== null ? 7 : 8.6) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less above a bar or in a head
-    for (let share = fit(view.scale); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit(view.scale)) {
+    for (let share = fit(view.scale); share < (bar ? 0.998 : 0.99) && view.scale > least && !view.plan.narrow; share = fit(view.scale)) {
       view.scale = Math.max(least, view.scale * share);
     }
     const over = view.plan.height - Math.max(430, room());
