@@ -13,18 +13,12 @@ export function drawAttention(view, body, width) {
 }
 
 // The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
-function takenBy({ view, kind, layer, query, keys }, head) {
-  const { data } = view;
+function takenBy({ view: { data }, kind, layer, query, keys }, head) {
   const weights = data.weights(kind, layer, head, query);
   const weight = Math.max(...weights);
-  const length = lengthOf({ view, kind, query }, layer, head);
+  const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
   const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
   return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
-}
-
-// The length of what any head of this kind adds to the chosen token.
-function lengthOf({ view: { data }, kind, query }, layer, head) {
-  return data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query))?.[0] ?? 0;
 }
 
 // The heads' maps: a click opens a head, the switch below removes it.
@@ -75,8 +69,7 @@ function headRow({ view, kind, layer, query }, width) {
 function headTable(at) {
   const { view, kind, layer } = at;
   const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const { depth } = view.header.stacks[view.focus.s]; // one scale for all layers: a switch seldom changes it
-  const most = largest(heads.flatMap((_, h) => range(depth).map((n) => lengthOf(at, n, h)))) || 1;
+  const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");
