@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
 import { shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
@@ -30,7 +30,7 @@ function headRow({ view, kind, layer, query }, width) {
   const bare = focus.head !== null && count * 58 > width;
   const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
-  const high = 0.56 * side;
+  const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
   const items = Array.from({ length: count }, (_, h) => {
@@ -69,11 +69,11 @@ function headRow({ view, kind, layer, query }, width) {
 function headTable(at) {
   const { view, kind, layer } = at;
   const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const most = largest(heads.map(({ length }) => length)) || 1;
+  const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = make("i", "bar");
-    bar.style.width = `${(36 * length) / most}px`;
+    bar.style.width = `${(48 * length) / most}px`;
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
@@ -94,7 +94,8 @@ function stages(at, head, width) {
   const label = 76 * unit;
   const room = width - label - 12;
   const em = Math.max(12, 11.2 * unit);
-  const seen = strongest(weights, Math.floor(room / 2.17 / em)); // columns have room for a number
+  const later = masked?.indexOf(true) ?? -1; // one key that the mask hides stays in sight
+  const seen = strongest(weights.map((weight, j) => (j === later ? 2 : weight)), Math.floor(room / 2.17 / em)); // columns have room for a number
   const m = seen.length;
   const column = room / m;
   const digits = column < 2.62 * em ? 1 : 2;

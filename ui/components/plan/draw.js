@@ -137,8 +137,8 @@ function fan({ view, plan, pen, look }, stack, band, name, token, [from, to], wa
   // At a line's foot a key and a value, at its head the query.
   const radius = Math.min(FOOT * plan.unit, Math.max(1.5, (keys.cw - 7) / 4));
   const size = (part) => (view.lit === part ? 1.6 : 1) * radius;
-  weights.forEach((weight, j) => {
-    if (!weight || keys.at(j) === null) return;
+  weights.forEach((_, j) => {
+    if ((j > token && kind === "decoder_self" && !view.header.unmasked[band.layer]) || keys.at(j) === null) return;
     const foot = kind === "cross" ? keys.output : from;
     drawDisc(pen, keys.at(j) - radius - 1, foot, size("k"), look.k, 1);
     drawDisc(pen, keys.at(j) + radius + 1, foot, size("v"), look.v, 1);

@@ -133,7 +133,7 @@ function bandsOf(view, s, w, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(42, 35) : large(70, 60));
+    put("candidates", inside ? 64 : 70, {}, inside ? large(58 / Math.min(1, unit), 51) : large(70, 60)); // bars of 20 px
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

@@ -194,8 +194,10 @@ export function placeCandidates(view) {
   const buttons = shown.map(([token, p, id]) => {
     const own = id === header.ids[row];
     const text = plain(token);
-    const bar = make("i", "bar");
+    const was = own && header.was[row];
+    const bar = make("i", was ? "bar was" : "bar", was ? { title: `${percent(was, 2)} before the last change` } : {});
     bar.style.setProperty("--p", `${100 * p}%`);
+    bar.style.setProperty("--was", `${100 * was}%`);
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,

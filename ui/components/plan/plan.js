@@ -65,21 +65,23 @@ function component({ root, header, body }, host) {
     const back = keepFocus(view);
     const bar = document.querySelector(".st-key-edits")?.offsetHeight ?? 0;
     const room = () => window.innerHeight - pageTop(view.stage) - bar - (view.large ? 4 : 14);
-    const fit = (scale) => {
-      view.look.size = size * scale;
-      for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${scale}em`;
-      const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * scale));
+    const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * view.scale));
+    const fit = () => {
+      view.look.size = size * view.scale;
+      for (const part of [view.stage.previousSibling, view.stage]) part.style.fontSize = `${view.scale}em`;
       lay();
       fillPanel(view);
       return room() / lay().height;
     };
     // Type grows with the window; it shrinks so that tokens fit in the window. A film keeps its size.
     view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    const least = (view.large ? 8.6 + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18
-    for (let share = fit(view.scale); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit(view.scale)) {
+    const least = (view.large ? (bar || view.focus.head !== null ? 7 : 8.6) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less above a bar or in a head
+    for (let share = fit(); share < (bar ? 0.998 : 0.99) && view.scale > least && !view.plan.narrow; share = fit()) {
       view.scale = Math.max(least, view.scale * share);
     }
-    view.stage.style.height = `${view.plan.height}px`;
+    const over = bar && view.plan.panel && !view.plan.narrow ? Math.max(0, view.plan.height - room() - 2) : 0;
+    view.need -= Math.min(over / view.scale, view.need / 2); // the bar hides no token: the panel scrolls
+    view.stage.style.height = `${lay().height}px`;
     root.classList.toggle("narrow", view.plan.narrow);
     view.marks.clear();
     writeLine(view);
