@@ -2,7 +2,7 @@
 // in the translation and enters below, shifted right.
 import { calm, make, percent, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
-import { drawPicture, partNow } from "./draw.js";
+import { drawPicture, isAhead, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
 
 const LAYER = 1000; // milliseconds for a layer, whose sentence is read
@@ -98,7 +98,8 @@ function roll(view) {
     if (view.time.up[s] !== share) {
       view.time.up[s] = share;
       view.root.classList.toggle("waiting", share < 1);
-      drawPicture(view);
+      if (view.held && !isAhead(view, view.plan.stacks[view.focus.s], view.plan.panel)) view.draw();
+      else drawPicture(view);
       const { layer } = partNow(view);
       if (layer !== film.layer) fillCard(view);
       film.layer = layer;
