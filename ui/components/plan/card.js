@@ -40,9 +40,11 @@ export function fillCard(view) {
 function sceneOf(view, { s, layer }) {
   const seen = (block) => bold(mostSeen(view, s, layer, block));
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
-  if (!s) return say(", mean over heads. All source tokens do this at once.");
+  const added = view.data.added(s, layer, "ffn", tokenOf(view, s));
+  const network = added ? ` Then the feed-forward network adds ${percent(added.share)}.` : "";
+  if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);
   const [guess, p] = view.header.lens[view.state.row][layer];
-  return say(" in the translation and ", seen("cross"), " in the source.",
+  return say(" in the translation and ", seen("cross"), ` in the source.${network}`,
     layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
 }
 
