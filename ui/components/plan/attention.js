@@ -100,6 +100,7 @@ function stages(at, head, width) {
   const seen = strongest(weights.slice(0, written), columns);
   const m = seen.length;
   const column = room / columns;
+  const blank = () => (m < columns ? make("td", "", { colspan: columns - m, style: `width: ${(columns - m) * column}px` }) : []);
   const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const short = shortener(view);
@@ -113,8 +114,8 @@ function stages(at, head, width) {
     });
     return make("th", `key${cut(j) ? " cut" : ""}`, button, { scope: "col" });
   });
-  const row = (name, part, cells) => make("tr", part, { "data-part": part },
-    make("th", `label ${part}`, name, { scope: "row" }), cells);
+  const row = (name, part, cells, rest = blank()) => make("tr", part, { "data-part": part },
+    make("th", `label ${part}`, name, { scope: "row" }), cells, rest);
   const number = (value, j, bar = []) =>
     make("td", masked?.[j] ? "masked" : "", bar, value, { title: `${plain(keys[j])}: ${value}` });
   // A bar above a number: up from the line of zero, or down.
@@ -126,7 +127,7 @@ function stages(at, head, width) {
     bar.style.setProperty("--tint", colour);
     return bar;
   };
-  const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: columns }));
+  const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: columns }), []);
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const [asked, lines] = [[], []];
@@ -155,7 +156,7 @@ function stages(at, head, width) {
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
+    make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   const result = out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
