@@ -63,6 +63,7 @@ export function togglePlay(view) {
   if (film?.turn) {
     film.turn = null;
     labelPlay(view);
+    fillCard(view);
   } else if (film) roll(view);
   else if (steps(view)) view.choose({ row: isLast(view) ? 0 : state.row + 1 });
   else {
@@ -90,6 +91,7 @@ function roll(view) {
   const s = row < 0 ? 0 : 1;
   const turn = (film.turn = {});
   labelPlay(view);
+  fillCard(view);
   const frame = (now) => {
     if (view.film?.turn !== turn || !view.root.isConnected) return;
     film.at += (now - (turn.last ?? now)) * view.speed;
