@@ -84,10 +84,9 @@ def choose_again(view: View, trace: Trace) -> None:
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
     if last[:2] != now[:2] or _SEEN not in st.session_state:  # a link's edits are compared, too
-        whole = get_trace(view.original) if ref.edits else None
-        before = (
-            [*zip(whole.predicted_tokens, whole.log_probs.tolist(), strict=True)] if whole else ()
-        )
+        whole = get_trace(view.original)
+        unedited = zip(whole.predicted_tokens, whole.log_probs.tolist(), strict=True)
+        before = [*unedited] if ref.edits else ()
     elif last != now:
         was = old[row][:2]
         ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]

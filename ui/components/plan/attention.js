@@ -159,7 +159,7 @@ function stages(at, head, width) {
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
+  const result = view.held ? "" : out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
   view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
   return make("div", "through", table);
 }

@@ -52,7 +52,7 @@ export function writeLine(view) {
   });
   const [p, was] = [header.probabilities, header.was].map((all) => chance(all[state.row] ?? 0));
   const same = header.was.length && !film ? ` ${plain(header.predicted[state.row])} ${p} (was ${was})` : "";
-  view.line.replaceChildren(...words.flat(), make("span", "note quiet", same, { title: "The change left the words the same" }));
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", same, { title: "The change left the words the same" }));
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;

@@ -25,7 +25,7 @@ export function fillPanel(view) {
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
   const title = titleOf(view, focus);
-  const next = focus.s ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
+  const next = focus.s && !view.held ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
@@ -45,7 +45,6 @@ export function fillPanel(view) {
   );
   if (none) body.append(make("p", "quiet", `Its numbers come when the film reaches ${band.layer === undefined ? "it" : `layer ${band.layer + 1}`}.`));
   else (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
-  if (view.held) view.panel.querySelector(".next")?.remove();
   view.state = state;
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   view.ways = { keys: waysOf(view.panel, "keys"), query: waysOf(view.panel, "query") };
