@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui.components.plan import KINDS
 from ui.core.glossary import word_start
-from ui.core.view import Side
+from ui.core.view import Request, Side
 from ui.export.download import download_below
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
 from ui.floor.views import WHOLE, FloorChoice, choice_now, choose_again, draw_plan
@@ -15,9 +15,9 @@ from ui.work.desk import computed
 from ui.work.results import Computation
 
 
-def first(side: Side) -> list[Computation[Any]]:
-    """Return the computation of all values."""
-    return [WHOLE]
+def first(side: Side) -> list[Computation[Any] | Request]:
+    """Return the computation of all values and, with edits, the unedited translation's request."""
+    return [WHOLE, *([side.view.original.request] if side.view.entry.ref.edits else [])]
 
 
 def draw(side: Side) -> None:

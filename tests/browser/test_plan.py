@@ -202,7 +202,7 @@ def test_words_that_an_edit_changed_are_marked(
     trace = tiny_translator.trace(SENTENCE)
     was, path = [(token, -2.0) for token in trace.predicted_tokens], tmp_path / "plan.html"
     opened(page, path, tiny_translator, trace, "softmax", before=was)
-    expect(page.locator(".translation")).to_contain_text("was 13.53%)")
+    expect(page.locator(".translation")).to_contain_text("(was 14%)")
     edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "possible": True}
     was[0] = ("x", -2.0)
     opened(page, path, tiny_translator, trace, "decoder.2.cross.1", before=was, **edits)

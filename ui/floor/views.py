@@ -29,6 +29,7 @@ from ui.frame import editing
 from ui.frame.page import page_at, streamlit_page
 from ui.frame.steering import begin_with
 from ui.head.views import HeadSettings, default_query
+from ui.work.desk import get_trace
 from ui.work.results import Computation
 
 
@@ -82,8 +83,10 @@ def choose_again(view: View, trace: Trace) -> None:
     last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
-    if last[:2] != now[:2]:
-        before = ()
+    if last[:2] != now[:2] or _SEEN not in st.session_state:  # a link's edits are compared, too
+        whole = get_trace(view.original)
+        unedited = zip(whole.predicted_tokens, whole.log_probs.tolist(), strict=True)
+        before = [*unedited] if ref.edits else ()
     elif last != now:
         was = old[row][:2]
         ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]

@@ -42,6 +42,7 @@ function headRow({ view, kind, layer, query }, width) {
       const hidden = [...map.slice(0, rows)].map((_, i) => [((i + 1) / columns) * side, (i / rows) * high, side, high / rows]);
       hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
     }
+    if (view.film && kind !== "encoder_self") pen.clearRect(0, ((place + 1) / rows) * high, side, high); // later queries
     pen.strokeStyle = look.q;
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
@@ -94,10 +95,13 @@ function stages(at, head, width) {
   const label = 76 * unit;
   const room = width - label - 12;
   const em = Math.max(12, 11.2 * unit);
+  const written = view.film && kind === "decoder_self" ? query + 1 : keys.length; // a film has no later keys
+  const columns = Math.min(keys.length, Math.floor(room / 2.17 / em)); // with room for a number
   const later = masked?.indexOf(true) ?? -1; // one key that the mask hides stays in sight
-  const seen = strongest(weights.map((weight, j) => (j === later ? 2 : weight)), Math.floor(room / 2.17 / em)); // columns have room for a number
+  const seen = strongest(weights.map((weight, j) => (j === later ? 2 : weight)).slice(0, written), columns);
   const m = seen.length;
-  const column = room / m;
+  const column = room / columns;
+  const blank = () => (m < columns ? make("td", "", { colspan: columns - m, style: `width: ${(columns - m) * column}px` }) : []);
   const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const short = shortener(view);
@@ -111,8 +115,8 @@ function stages(at, head, width) {
     });
     return make("th", `key${cut(j) ? " cut" : ""}`, button, { scope: "col" });
   });
-  const row = (name, part, cells) => make("tr", part, { "data-part": part },
-    make("th", `label ${part}`, name, { scope: "row" }), cells);
+  const row = (name, part, cells, rest = blank()) => make("tr", part, { "data-part": part },
+    make("th", `label ${part}`, name, { scope: "row" }), cells, rest);
   const number = (value, j, bar = []) =>
     make("td", masked?.[j] ? "masked" : "", bar, value, { title: `${plain(keys[j])}: ${value}` });
   // A bar above a number: up from the line of zero, or down.
@@ -124,7 +128,7 @@ function stages(at, head, width) {
     bar.style.setProperty("--tint", colour);
     return bar;
   };
-  const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: m }));
+  const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: columns }), []);
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const [asked, lines] = [[], []];
@@ -137,7 +141,7 @@ function stages(at, head, width) {
       const rows = data.at(`${name}.${kind}`, layer, head);
       const d = rows.length / keys.length;
       const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
-      return extend(cellsOf(view, cells, d, m, room, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
+      return extend(cellsOf(view, cells, d, m, column * m, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
     asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
@@ -153,10 +157,10 @@ function stages(at, head, width) {
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", asked, make("tr", "", make("td", "quiet", m < keys.length ? `${m} of ${keys.length} keys` : "", { title: "The keys with the largest weights" }), names)), make("tbody", "", lines));
+    make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
+  const result = view.held ? "" : out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
   view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
   return make("div", "through", table);
 }

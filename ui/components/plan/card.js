@@ -28,7 +28,7 @@ export function fillCard(view) {
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
   view.card.replaceChildren(
-    make("h3", "", titleOf(view, part)),
+    make("h3", "", titleOf(view, part), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
     scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
@@ -40,9 +40,10 @@ export function fillCard(view) {
 function sceneOf(view, { s, layer }) {
   const seen = (block) => bold(mostSeen(view, s, layer, block));
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
-  if (!s) return say(", mean over heads. All source tokens do this at once.");
+  const network = ` Then the feed-forward network adds ${percent(view.data.added(s, layer, "ffn", tokenOf(view, s)).share)}.`;
+  if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);
   const [guess, p] = view.header.lens[view.state.row][layer];
-  return say(" in the translation and ", seen("cross"), " in the source.",
+  return say(" in the translation and ", seen("cross"), ` in the source.${network}`,
     layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
 }
 

@@ -19,7 +19,7 @@ function reachOf(view, s, token) {
 }
 
 // True while a film's stream has not come to a band, or to a layer's end: its numbers wait.
-function isAhead(view, stack, band) {
+export function isAhead(view, stack, band) {
   const whole = ["layer", "heading"].includes(band.kind);
   const end = whole ? stack.bands.findLast(({ layer }) => layer === band.layer) : band;
   return Boolean(view.film) && passing({ view }, stack, end, view.state.row) < (whole ? 1 - 1e-9 : 1e-9);

@@ -1,8 +1,8 @@
 // The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
-import { calm, make, percent, plain } from "../shared/index.js";
+import { calm, chance, make, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
-import { drawPicture, partNow } from "./draw.js";
+import { drawPicture, isAhead, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
 
 const LAYER = 1000; // milliseconds for a layer, whose sentence is read
@@ -50,9 +50,9 @@ export function writeLine(view) {
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  const [p, was] = [header.probabilities, header.was].map((all) => percent(all[state.row] ?? 0, 2));
-  const same = ` (same words; ${p}, was ${was})`;
-  view.line.replaceChildren(...words.flat(), make("span", "quiet", header.was.length && !film ? same : ""));
+  const [p, was] = [header.probabilities, header.was].map((all) => chance(all[state.row] ?? 0));
+  const same = header.was.length && !film ? ` ${plain(header.predicted[state.row])} ${p} (was ${was})` : "";
+  view.line.replaceChildren(...words.flat(), make("span", "quiet", same, { title: "The change left the words the same" }));
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
@@ -63,6 +63,7 @@ export function togglePlay(view) {
   if (film?.turn) {
     film.turn = null;
     labelPlay(view);
+    fillCard(view);
   } else if (film) roll(view);
   else if (steps(view)) view.choose({ row: isLast(view) ? 0 : state.row + 1 });
   else {
@@ -90,6 +91,7 @@ function roll(view) {
   const s = row < 0 ? 0 : 1;
   const turn = (film.turn = {});
   labelPlay(view);
+  fillCard(view);
   const frame = (now) => {
     if (view.film?.turn !== turn || !view.root.isConnected) return;
     film.at += (now - (turn.last ?? now)) * view.speed;
@@ -98,7 +100,8 @@ function roll(view) {
     if (view.time.up[s] !== share) {
       view.time.up[s] = share;
       view.root.classList.toggle("waiting", share < 1);
-      drawPicture(view);
+      if (view.held && !isAhead(view, view.plan.stacks[view.focus.s], view.plan.panel)) view.draw();
+      else drawPicture(view);
       const { layer } = partNow(view);
       if (layer !== film.layer) fillCard(view);
       film.layer = layer;

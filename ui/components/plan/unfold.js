@@ -2,6 +2,7 @@
 import { cellUnder, drawMap, largest, make, norm, plain, sharp, signedLevel, startsOf, wordsOf } from "../shared/index.js";
 import { drawAttention } from "./attention.js";
 import { formulaOf } from "./card.js";
+import { isAhead } from "./draw.js";
 import { textOf, titleOf, tokenText } from "./marks.js";
 import { drawEmbedding, drawNetwork, drawNorm, drawSoftmax } from "./network.js";
 
@@ -17,11 +18,14 @@ export function fillPanel(view) {
     return;
   }
   Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
-  const { focus } = view;
+  const { focus, state } = view;
+  view.held = isAhead(view, view.plan.stacks[focus.s], band); // the last step's numbers, until the film's come
+  const none = view.held && (!focus.s || view.film.row < 1);
+  if (view.held && !none) view.state = { ...state, row: state.row - 1 };
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
   const title = titleOf(view, focus);
-  const next = focus.s ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
+  const next = focus.s && !view.held ? [make("span", "next", ` → ${plain(view.header.predicted[view.state.row])}`)] : [];
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
@@ -33,12 +37,15 @@ export function fillPanel(view) {
     ...(view.alive && page ? [make("button", "tool", "Open as a page", { onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
+  const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : "");
   const body = make("div", "body scrolls"); // sideways, in large type on a phone
   view.panel.replaceChildren(
-    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", make("span", "of", tokenText(view, focus.s), next)), tools),
+    make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", none ? "" : make("span", "of", tokenText(view, focus.s), next)), note, tools),
     ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
-  (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  if (none) body.append(make("p", "quiet", `Its numbers come when the film reaches ${band.layer === undefined ? "it" : `layer ${band.layer + 1}`}.`));
+  else (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  view.state = state;
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   view.ways = { keys: waysOf(view.panel, "keys"), query: waysOf(view.panel, "query") };
   const high = (Math.ceil(view.panel.getBoundingClientRect().height) + 1) / view.scale;
