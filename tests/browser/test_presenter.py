@@ -181,7 +181,7 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         expect(page.locator(".st-key-edits")).to_be_in_viewport()
         settled(page)
         if present == "on" and not at:  # the button is below the player, so the click scrolls
-            page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
+            places = f"(document.querySelector('[data-testid=stMain]').scrollTo(0, 0), {places})"
         eventually(page, lambda: page.evaluate(places), before)
 
 
