@@ -80,8 +80,9 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "A token’s mean loss (blue) or gain (orange) of probability without each "
-        "head: {share}%, or {nats} nats, for the chosen one. *Heads off* sums your tokens’ nats.",
+        "single removal", "Without a head, the right token is this much less (blue) or more "
+        "(orange) probable on average: {share}% ({nats} nats) for the chosen one. *Heads off* sums "
+        "nats.",
         loss=True,
     ),
     "bleu": Measure(

@@ -70,8 +70,9 @@ function factsOf(view, { s, layer, block }) {
     ({ name: SHORT[name].toLowerCase(), logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
   const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
   const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
-  const [[, , , , before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
-  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${before} to ${after}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
+  const [[, , , place, before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
+  const change = before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
+  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
   return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);

@@ -48,7 +48,7 @@ export function drawNorm(view, body, width) {
   body.append(...vectorRows(view, [["x before", "before", added.before], ["+ block adds", "adds", added.output], ...after], width, 18));
   const cosine = added.before.reduce((sum, value, c) => sum + value * added.after[c], 0) / (norm(added.before) * norm(added.after) || 1);
   body.append(make("p", "", "The block adds ", make("b", "", percent(added.share)),
-    `. The cosine between the stream before and after it is ${cosine.toFixed(2)}.`));
+    `: ${added.more.toFixed(2)} / (${added.length.toFixed(2)} + ${added.more.toFixed(2)}). The cosine between the stream before and after it is ${cosine.toFixed(2)}.`));
 }
 
 // A token's row of the embedding matrix, its position, and their sum.
