@@ -12,7 +12,7 @@ from figures.removals import selection_of
 from transformer.types import AttentionKind
 
 #: Table width with a word in each cell or a number alone, and cell height, in px.
-_ROOMS, _HEIGHT = (656, 328), 23
+_ROOMS, _HEIGHT = (640, 320), 23
 
 #: Kind, layer and head, from 0.
 Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
