@@ -118,6 +118,8 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
     expect(page.locator(".band.block")).to_have_count(2 + 3)
     expect(page.locator(".band.layer")).to_have_count(1 + 2)
+    page.get_by_role("button", name="Encoder layer 1").first.hover()
+    expect(page.locator(".card h3")).to_contain_text("Encoder layer 1")
     share = whole.stream.decoder.shares[1, 1, 2]
     cross = page.get_by_role("button", name="Decoder layer 2: Cross-attention")
     expect(cross).to_have_attribute(

@@ -71,7 +71,7 @@ function factsOf(view, { s, layer, block }) {
   const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
   const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
   const [[, , , place, before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
-  const change = before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
+  const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
