@@ -91,7 +91,7 @@ def until_passes(page: Page, check: Callable[[], T]) -> T:
 def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
     def check() -> None:
         found = read()
-        assert found == wanted
+        assert found == wanted, (found, wanted)
 
     until_passes(page, check)
 
