@@ -42,9 +42,6 @@ _MOST_KEPT = 100_000
 #: request lines of about 64 kB.
 MAX_URL_CHARACTERS = 4_000
 
-#: Values in old links, by setting and value.
-_RENAMED = {("display", "links"): "heads"}
-
 
 def write_value(value: object) -> str:
     """Format a text or number; None becomes ""."""
@@ -193,7 +190,7 @@ def read_url() -> None:
     arrived = {}
     for name, value in current.items():
         if all(value != url.get(name) for url in (written, *(url for _, url in late))):
-            store[name] = arrived[name] = _RENAMED.get((name, value), value)
+            store[name] = arrived[name] = value
     left = _MOST_KEPT
     for name in reversed(list(store)):
         left -= 100 + len(name) + len(store[name])
