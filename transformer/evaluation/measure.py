@@ -42,7 +42,7 @@ from transformer.evaluation.records import (
     stamps,
 )
 from transformer.evaluation.scores import measure_test
-from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
+from transformer.evaluation.tune import grid, tune
 from transformer.files.folders import replaced_folder, write_atomic
 from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
 from transformer.models.one_stack.tracer import StackModel
@@ -74,8 +74,8 @@ class Measuring:
 
     data: Path  # the folder of the corpora
     #: beams, alphas: settings of a translator to try on the validation text, besides the paper's
-    beams: Sequence[int] = BEAMS
-    alphas: Sequence[float] = ALPHAS
+    beams: Sequence[int] = ()
+    alphas: Sequence[float] = ()
     device: str = "auto"  # "auto", "cpu" or "cuda"
     keep_scores: bool = False  # keep the scores of held-out text; measure only the rest
     weights: str = ""  # digest of the measured weights' file, for the stamps
