@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.reference import MAX_UPDATES, SNAPSHOTS, ModelRef
-from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
+from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights, weights_file
 from transformer.config import parse_json
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
@@ -135,13 +135,13 @@ def read_state(ref: ModelRef, layout: Layout) -> dict[str, Tensor]:
     Raises: `CheckpointError` naming the file and what is wrong.
     """
     if ref.updates is None:
-        return read_weights(ref.folder, layout)
+        return read_weights(weights_file(ref.folder), layout)
     return read_snapshot(ref, layout.stored)
 
 
 def check_state(ref: ModelRef, layout: Layout) -> None:
     """Check the headers of the weights. Raises like `read_state`."""
-    check_weights(ref.folder, layout)
+    check_weights(weights_file(ref.folder), layout)
     if ref.updates is not None:
         check_moment(ref)
 

@@ -148,14 +148,14 @@ def _choose(
 
     best = max(
         (
-            trial(average_weights(files[-n:]), n, Decoding(1, 0.0))
+            trial(average_weights(files[-n:], checkpoint.model), n, Decoding(1, 0.0))
             for n in AVERAGES
             if n <= len(files)
         ),
         key=lambda choice: choice.val_bleu,
     )
     count = best.averaged_epochs
-    weights = average_weights(files[-count:])
+    weights = average_weights(files[-count:], checkpoint.model)
     if mix is not None:
         mixed = folder.load_checkpoint(mix)
         if mixed.config != checkpoint.config:

@@ -22,10 +22,10 @@ from tqdm import tqdm
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import read_state
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import Layout
 from transformer.config import ConfigError
 from transformer.model import Transformer
-from transformer.models.one_stack.model import OneStack, stack_layout
+from transformer.models.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches
@@ -263,9 +263,7 @@ class Trainer:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:
-            one = isinstance(self.model, OneStack)
-            layout = stack_layout(self.model.config) if one else layout_of(self.config)
-            weights = read_state(ModelRef.of(folder), layout)
+            weights = read_state(ModelRef.of(folder), Layout.of(self.model))
         self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:
@@ -290,7 +288,7 @@ class Trainer:
             self.folder.save_snapshot(self.model, progress.update)
         files = self.folder.epochs()[-average:]
         if files:
-            self.model.load_state_dict(average_weights(files))
+            self.model.load_state_dict(average_weights(files, self.model))
         training = {
             "recipe": self.recipe.to_dict(),
             "updates": progress.update,
