@@ -19,11 +19,10 @@ from transformer.config import ConfigError
 from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.models.one_stack.model import ONE_STACK
 from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair
-from transformer.training.run_folder import RunFolder, average_weights
+from transformer.training.run_folder import RunFolder, average_weights, files_of
 from transformer.training.snapshots import compare_again
 from transformer.translator import Translator
 from transformer.types import CheckpointError
@@ -73,7 +72,8 @@ def publish(
     if mix is not None and not translates:
         raise ConfigError("--mix and --share are for translators with an encoder and a decoder")
     held_out = measure.held_out_text(recipe, how.data)
-    loaded = measure.load_any(run, recipe)
+    files = files_of(recipe)
+    loaded = files.load(run)
     chosen: dict[str, Any] = {}
     tried: list[Choice] = []
     weights: Mapping[str, Tensor] = loaded.model.state_dict()
@@ -103,9 +103,6 @@ def publish(
         "command": made_by,
         "notes": list(notes),
     }
-    files: folder.ModelClass[Any, Any, Any] = (
-        folder.TWO_STACKS if recipe.stack is None else ONE_STACK
-    )
     content = files.weights_file(loaded.model.config, loaded.model.state_dict(), dtype)
     metrics = measure.measured(
         loaded, recipe, held_out, metrics, replace(how, weights=digest(content))

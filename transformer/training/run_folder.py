@@ -25,9 +25,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from transformer.checkpoint.folder import TWO_STACKS, ModelClass
 from transformer.checkpoint.weights import Layout, describe_weights, read_tensors
 from transformer.config import ConfigError, parse_json
 from transformer.files.folders import TEMPORARY, write_atomic
+from transformer.models.one_stack.model import ONE_STACK
 from transformer.training.recipe import Recipe
 from transformer.training.watching import read_metrics
 from transformer.types import CheckpointError
@@ -189,6 +191,11 @@ class RunFolder:
         """List the epochs' weight files, oldest first."""
         files = (self.path / "epochs").glob("*.safetensors")
         return sorted(files, key=lambda file: file.stem.zfill(12))
+
+
+def files_of(recipe: Recipe) -> ModelClass[Any, Any, Any]:
+    """Return the checkpoint format of a recipe's model."""
+    return TWO_STACKS if recipe.stack is None else ONE_STACK
 
 
 def average_weights(files: Sequence[Path], model: nn.Module) -> dict[str, Tensor]:

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint import weights
-from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metrics
+from transformer.checkpoint.folder import read_metrics
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
 from transformer.config import ConfigError
 from transformer.files import npz
 from transformer.files.folders import replaced_folder, write_atomic
 from transformer.model import Transformer
-from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
+from transformer.models.one_stack.model import OneStack
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import task_of, text_of, validation_loss
-from transformer.training.run_folder import RunFolder
+from transformer.training.run_folder import RunFolder, files_of
 from transformer.types import CheckpointError, Report, no_report
 
 log = logging.getLogger(__name__)
@@ -59,8 +59,7 @@ def keep_snapshots(
     if not files:
         raise ConfigError(f"{run / 'snapshots'}: no snapshots; set `snapshots` in the recipe")
     recipe, recorded = RunFolder(run).read_recipe(), read_metrics(run).get("training", {})
-    kept: StackCheckpoint | Checkpoint
-    kept = load_checkpoint(checkpoint) if recipe.stack is None else load_stack(checkpoint)
+    kept = files_of(recipe).load(checkpoint)
     layout = weights.Layout.of(kept.model)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")

@@ -33,7 +33,7 @@ from transformer.training.distributed import World, compiled, hardware, wants_bf
 from transformer.training.grow import grown
 from transformer.training.objective import Objective, learning_rate, task_of, validation_loss
 from transformer.training.recipe import Recipe
-from transformer.training.run_folder import Progress, RunFolder, average_weights
+from transformer.training.run_folder import Progress, RunFolder, average_weights, files_of
 
 log = logging.getLogger(__name__)
 
@@ -286,9 +286,9 @@ class Trainer:
             self.folder.save_epoch(self.model, progress.epoch + 1, average)
         if self.settings.snapshots:
             self.folder.save_snapshot(self.model, progress.update)
-        files = self.folder.epochs()[-average:]
-        if files:
-            self.model.load_state_dict(average_weights(files, self.model))
+        epochs = self.folder.epochs()[-average:]
+        if epochs:
+            self.model.load_state_dict(average_weights(epochs, self.model))
         training = {
             "recipe": self.recipe.to_dict(),
             "updates": progress.update,
@@ -297,7 +297,7 @@ class Trainer:
             # Longest sequences in training; the app marks positions beyond them.
             "longest_source": max(map(len, self._encoded[0])) + 1,
             "longest_target": max(map(len, self._encoded[1])) + 1,
-            "averaged_epochs": len(files),
+            "averaged_epochs": len(epochs),
             "hours": round(progress.seconds / 3600, 2),
             "hardware": hardware(self.device),
             "processes": self.world.size,
@@ -306,8 +306,8 @@ class Trainer:
             "val_nll": round(self.validate(), 4) if self._val[0] else None,
         }
         metrics = {"training": training}
-        self.task.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
-        return self.folder.path
+        files = files_of(self.recipe)
+        return files.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
 
     def _save_state(self) -> None:
         if self.world.leads:
