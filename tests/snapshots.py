@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.snapshots import FILE, pack
+from transformer.checkpoint.reference import SNAPSHOTS
+from transformer.checkpoint.snapshots import pack
 from transformer.checkpoint.weights import Layout, weights_digest
 from transformer.model import Transformer
 from transformer.models.catalogue import resolve
@@ -58,5 +59,5 @@ def write_snapshots(
     }  # fmt: skip
     file = io.BytesIO()
     np.savez_compressed(file, **{k: v for k, v in arrays.items() if v is not None})
-    (folder / FILE).write_bytes(file.getvalue())
+    (folder / SNAPSHOTS).write_bytes(file.getvalue())
     return states

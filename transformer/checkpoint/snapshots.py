@@ -36,8 +36,6 @@ from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
 from transformer.types import CheckpointError
 
-FILE = SNAPSHOTS
-
 #: Maximum number of snapshots in a file.
 MAX_SNAPSHOTS = 64
 
@@ -80,7 +78,7 @@ def read_history(folder: Path) -> History:
 
     Raises: `CheckpointError` naming the file.
     """
-    path = folder / FILE
+    path = folder / SNAPSHOTS
     if not is_there(path):
         return History()
     arrays = read_npz(path, {"updates", "val_nll", "about"})
@@ -153,7 +151,7 @@ def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tenso
 
     Raises: `CheckpointError` naming the file and the fault, or the existing snapshots.
     """
-    path, moments = ref.folder / FILE, check_moment(ref)
+    path, moments = ref.folder / SNAPSHOTS, check_moment(ref)
     matrices = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) > 1}
     vectors = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) <= 1}
     last = moments.index(ref.updates or 0)

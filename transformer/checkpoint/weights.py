@@ -270,12 +270,20 @@ def check_stored(path: Path, name: str, stored: Described, expected: Mapping[str
     shape, dtype = stored
     if name not in expected:
         raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-    if shape != expected[name]:
+    check_shape(path, name, shape, expected[name])
+    check_type(path, name, dtype)
+
+
+def check_shape(
+    path: Path, name: str, shape: Sequence[int], expected: Sequence[int],
+    origin: str = "config.json",
+) -> None:  # fmt: skip
+    """Refuse a tensor whose shape is not the one that `origin` requires."""
+    if tuple(shape) != tuple(expected):
         raise CheckpointError(
             f"{path}: tensor {name!r} has shape {list(shape)}, "
-            f"but config.json requires {list(expected[name])}"
+            f"but {origin} requires {list(expected)}"
         )
-    check_type(path, name, dtype)
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint import folder
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.reference import SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.evaluation import measure

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import read_metrics
-from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
+from transformer.checkpoint.reference import SNAPSHOTS, ModelRef
+from transformer.checkpoint.snapshots import pack, read_snapshot, readable_history
 from transformer.config import ConfigError
 from transformer.files import npz
 from transformer.files.folders import replaced_folder, write_atomic
@@ -83,19 +83,19 @@ def keep_snapshots(
     corpus = text_of(recipe, load_corpus(recipe.data, data))
     val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
     with replaced_folder(checkpoint) as new:
-        write_atomic(new / FILE, npz.packed(packed))
+        write_atomic(new / SNAPSHOTS, npz.packed(packed))
         for k, file in enumerate(files):
             progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)
-        write_atomic(new / FILE, npz.packed(packed))
-    return checkpoint / FILE
+        write_atomic(new / SNAPSHOTS, npz.packed(packed))
+    return checkpoint / SNAPSHOTS
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     """Compare snapshots with new weights beside them, removing snapshots of another shape."""
-    path, history = checkpoint / FILE, readable_history(checkpoint)
+    path, history = checkpoint / SNAPSHOTS, readable_history(checkpoint)
     if not history.snapshots:
         return
     ref = ModelRef(checkpoint, history.snapshots[-1].updates)

@@ -18,7 +18,7 @@ from transformer.checkpoint.folder import (
     save_checkpoint,
     training_text,
 )
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.reference import SNAPSHOTS
 from transformer.checkpoint.snapshots import read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
