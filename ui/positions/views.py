@@ -100,7 +100,7 @@ def _maps(view: View) -> None:
         f"Variation within a row (root mean square): {deviations}. The softmax ignores what is "
         f"constant in a row, so this shows whether the head works by content or by position.{bias}"
     )
-    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
+    total = np.stack([*split.parts.values()]).sum(axis=0, dtype=np.float64)
     weights = divided(total, split.mask, 1)  # a softmax
     map_difference = float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())
     st.markdown(
