@@ -121,7 +121,7 @@ def attention_plotly(theme: Theme) -> list[list[float | str]]:
 
 
 def as_altair(table: Bytes) -> list[str]:
-    """Return 64 colours of a table, the `range` of an Altair scale; attention needs "sqrt"."""
+    """Return 64 colours of a table, the `range` of an Altair scale; attention needs `"sqrt"`."""
     return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, 64)).astype(int)]
 
 
