@@ -6,7 +6,7 @@ Functions return Markdown, with tokens and translations as code spans to prevent
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from figures.labels import code, probability, signed
+from figures.labels import code, count, probability, signed
 from transformer.measures.beam import Node, Tree, compare
 from transformer.measures.finish import (
     ALPHAS,
@@ -61,7 +61,9 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
         if ended:
             text += f" {_quoted(tree, ended[0], decode)} ended with {signed(ended[0].score)}."
         likely = "likely " if ended else ""
-        return f"**No {likely}hypothesis finished within {_tokens(tree.max_length)}.** {text}"
+        return (
+            f"**No {likely}hypothesis finished within {count(tree.max_length, 'token')}.** {text}"
+        )
     if len(tree.leaves) == 1:
         return f"**Why it won:** it is the only finished hypothesis, with a score of {score}."
     rival = tree.node(tree.leaves[1])
@@ -82,7 +84,7 @@ def score_arithmetic(tree: Tree, decode: Decode) -> str:
     leaves = [tree.node(index) for index in tree.leaves]
     sums = [
         f"- #{place}: {signed(leaf.total)} / {penalty_of(leaf.length, tree.alpha, tree.rule)} "
-        f"gives **{signed(leaf.score)}** ({_tokens(leaf.length)})"
+        f"gives **{signed(leaf.score)}** ({count(leaf.length, 'token')})"
         for place, leaf in enumerate(leaves[:2], 1)
     ]
     text = "Score = log p of the translation / length penalty:\n\n" + "\n".join(sums)
@@ -130,7 +132,7 @@ def _change(
 def _why_greedy(tree: Tree, winner: Node) -> str:
     start = (
         f"**A beam of one** keeps a single hypothesis: log p {signed(winner.total)} over "
-        f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."
+        f"{count(winner.length, 'token')}, the sum of its tokens' log-probabilities."
     )
     if tree.sampled:
         steps = [node for node in tree.prefix(winner.index) if node.step >= tree.n_forced]
@@ -171,7 +173,7 @@ def why_it_went(tree: Tree, node: Node) -> str:
             f"{len(tree.leaves)} that {_ended(tree)}."
         )
     if node.outcome == "cut":
-        return f"**Cut** at the length limit of {_tokens(tree.max_length)}."
+        return f"**Cut** at the length limit of {count(tree.max_length, 'token')}."
     if node.outcome == "passed":
         return _why_passed(tree, node)
     if node.outcome == "outranked":
@@ -221,7 +223,7 @@ def _why_stopped(tree: Tree, node: Node) -> str:
         return "**Dropped when the search ended** after this step."
     return (
         f"**Dropped when the search ended:** log-probabilities only fall, so even at the maximum "
-        f"length, {_tokens(tree.max_length)}, it could score no more than {signed(reach)}; "
+        f"length, {count(tree.max_length, 'token')}, it could score no more than {signed(reach)}; "
         f"{tree.beam_size} had already finished with {signed(needed)} or better."
     )
 
@@ -250,7 +252,3 @@ def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
         start = text.rfind(" ", 0, start - 1) + 1
     quoted = f"… {text[start:]}" if start else text
     return f"#{place} {code(quoted or '</s>', _LONGEST)}"
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count} tokens"

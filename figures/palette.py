@@ -108,9 +108,9 @@ def scale_words(theme: Theme) -> str:
     return f"{'darker' if theme == 'light' else 'brighter'} is more · square-root scale"
 
 
-def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
-    """Return a table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
-    picked = as_altair(table, stops)
+def as_plotly(table: Bytes) -> list[list[float | str]]:
+    """Return a table as a Plotly colorscale."""
+    picked = as_altair(table)
     return [[i / (len(picked) - 1), colour] for i, colour in enumerate(picked)]
 
 
@@ -120,11 +120,9 @@ def attention_plotly(theme: Theme) -> list[list[float | str]]:
     return [[float(share) ** 2, colour] for share, colour in stops]
 
 
-def as_altair(table: Bytes, stops: int = 64) -> list[str]:
-    """Return a table as the `range` of an Altair scale; attention needs `type="sqrt"`."""
-    if not 2 <= stops <= 256:
-        raise ValueError(f"stops={stops}; expected 2 to 256")
-    return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
+def as_altair(table: Bytes) -> list[str]:
+    """Return 64 colours of a table, the `range` of an Altair scale; attention needs `"sqrt"`."""
+    return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, 64)).astype(int)]
 
 
 def categorical(n: int, theme: Theme) -> list[str]:

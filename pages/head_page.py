@@ -17,7 +17,7 @@ from ui.frame.editing import offer_switch
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.through_time import finished
 from ui.head import views
-from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of
+from ui.head.exhibits import HeadChoice, arguments, head_name, inside_head, names_of, stages_of
 from ui.work.results import Computation
 
 
@@ -42,7 +42,7 @@ def first(side: Side) -> list[Computation[Any]]:
     """Return the computation of the stages."""
     if None in side.cell_now() and (end := finished(side)):
         views.keep(views.place_now(end))
-    return [views.stages_at(views.place_now(side))]
+    return [Computation.of(stages_of, views.place_now(side))]
 
 
 def draw(side: Side) -> None:

@@ -36,7 +36,7 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the nearest tokens in each embedding matrix."""
     number, pieces = url_state.get(choice.TokensChoice.count), tokenizer.pieces
-    by_use = computed(view, choice.near_token(side, token, number))
+    by_use = computed(view, choice.near_token(side, token))
     place = section("A number becomes a vector", about_neighbours(pieces[token], len(by_use)))
     place.slider("Neighbours", 3, 30, **bound(choice.TokensChoice.count), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(by_use)), by_use.items(), strict=True):
@@ -51,8 +51,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the sentence's vectors with and without positions, on the same axes."""
-    number = url_state.get(choice.TokensChoice.background)
-    points = computed(view, choice.vectors(side, number))
+    points = computed(view, choice.vectors(side))
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", about_plane(points, stack))
     left, right = place.columns([3, 2])
@@ -84,8 +83,8 @@ def first(shown: Side) -> list[Computation[Any]]:
     token = choice.token_now(reading, tokenizer.vocab_size)
     return [
         choice.other_cuts_of(reading, tokenizer),
-        choice.near_token(side, token, url_state.get(choice.TokensChoice.count)),
-        choice.vectors(side, url_state.get(choice.TokensChoice.background)),
+        choice.near_token(side, token),
+        choice.vectors(side),
     ]
 
 

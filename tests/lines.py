@@ -13,13 +13,13 @@ from tests.house import ROOT, arrows, modules
 SUFFIXES = (".py", ".js", ".css")
 #: Largest sizes that the project allows itself; `tests/test_house.py` holds them. They only fall.
 LIMITS = {
-    "source lines": 72_760,
+    "source lines": 72_650,
     "lines of tests": 40_000,
     "files on the way of a sentence": 31,
     "returns on the way of a sentence": 41,
     "decisions, files": 50,
     "README, bytes": 9_216,
-    "modules under 50 lines with one importer": 1,
+    "modules under 50 lines with one importer": 0,
 }
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     print()
     for name, value in sizes().items():
         limit = LIMITS.get(name)
-        print(f"{value:8,}  {name}" + (f" (at most {limit:,})" if limit else ""))
+        print(f"{value:8,}  {name}" + (f" (at most {limit:,})" if limit is not None else ""))
 
 
 def by_folder() -> dict[str, int]:

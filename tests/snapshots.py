@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.snapshots import FILE, pack
-from transformer.checkpoint.weights import layout_of, weights_digest
+from transformer.checkpoint.reference import SNAPSHOTS
+from transformer.checkpoint.snapshots import pack
+from transformer.checkpoint.weights import Layout, weights_digest
 from transformer.model import Transformer
 from transformer.models.catalogue import resolve
-from transformer.models.one_stack.model import OneStack, load_stack, stack_layout
+from transformer.models.one_stack.model import OneStack, load_stack
 
 UPDATES = (0, 3, 20)
 
@@ -24,14 +25,12 @@ def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor
     """Return weights that drift increasingly from the model's."""
     generator = torch.Generator().manual_seed(1)
     start = model.state_dict()
-    one = isinstance(model, OneStack)
-    layout = stack_layout(model.config) if one else layout_of(model.config)  # type: ignore
     states = []
     for k in range(count):
         states.append({
             name: start[name] + k * 0.3 * start[name].std().nan_to_num(0.1)
             * torch.randn(shape, generator=generator)
-            for name, shape in layout.stored.items()
+            for name, shape in Layout.of(model).stored.items()
         })  # fmt: skip
     return states
 
@@ -60,5 +59,5 @@ def write_snapshots(
     }  # fmt: skip
     file = io.BytesIO()
     np.savez_compressed(file, **{k: v for k, v in arrays.items() if v is not None})
-    (folder / FILE).write_bytes(file.getvalue())
+    (folder / SNAPSHOTS).write_bytes(file.getvalue())
     return states

@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from transformer.training.corpus import excluded_sources, pair, read_treebank
 from transformer.training.data import multi30k, source_key, tatoeba
-from transformer.trees.score import score, total
+from transformer.trees.score import Score, score
 from transformer.trees.tree import Tree, split_words
 
 #: Properties of a word that a model without capitals does not see.
@@ -234,7 +234,7 @@ def main() -> None:
     gum = [tree for tree in gum if tree.children]
     chart = ChartParser(given.encoder, gum).to(given.device)
     train(chart, gum)
-    found = total(map(score, dev, chart.parse([tree.words for tree in dev])))
+    found = sum(map(score, dev, chart.parse([tree.words for tree in dev])), Score())
     print(f"GUM dev: labelled F1 {100 * found.f1:.2f}, tags {100 * found.tags / found.words:.2f}")
     silver = chart.parse(sentences(given.data))
     some = silver[::8]

@@ -20,7 +20,7 @@ from tests.transformer.damage import torch_file
 from tests.transformer.models.huggingface import models as huggingface
 from tests.transformer.models.importers import foreign
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.reference import SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import layout_of
 from transformer.evaluation.records import summary_table

@@ -224,7 +224,7 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     app = run_app(root, at="heads", checkpoint="alpha")
     ref = resolve(root / "alpha")
     app.button(key="begin_study").click().run()
-    running = jobs.job_of(ref)
+    running = jobs.JOBS.get(ref)
     assert running is not None and jobs.begin(ref.after(20)) is not None  # one at a time
     if running.running:
         other = run_app(root, at="heads", checkpoint="alpha")
@@ -235,7 +235,7 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     if running.phase == "stopped":
         assert app.button(key="begin_study").label == "Resume"
         app.button(key="begin_study").click().run()
-    again = jobs.job_of(ref)
+    again = jobs.JOBS.get(ref)
     assert again is not None and again.ended(300) and again.phase == "done"
     app.run()
     assert app.selectbox(key="role_box")

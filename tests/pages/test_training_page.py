@@ -1,5 +1,6 @@
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
 
 def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job: Job[bool] = Job()
-    models = [TINY, TINY.replace(change="no_residual")]
+    models = [TINY, replace(TINY, change="no_residual")]
     monkeypatch.setattr(jobs, "JOBS", Register())
     jobs.JOBS.begin("secret", lambda: Training("secret", tmp_path, models, job))
 

@@ -37,7 +37,6 @@ from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import (
     SAFETENSORS,
     TORCH_FILE,
-    Layout,
     layout_of,
     outline,
     weights_digest,
@@ -177,8 +176,7 @@ class ModelClass(Generic[Config, Model, Kept]):
     """Checkpoint format of a class of models."""
 
     read_config: Callable[[Path], tuple[Config, Tokenizer]]  # reads a folder's config and tokenizer
-    outline: Callable[[Config], Model]  # builds a model on the meta device
-    layout: Callable[[Config], Layout]  # returns the model's tensors
+    build: Callable[[Config], Model]  # the model's class
     complete: Callable[[Config, Model], None]  # computes positions that are not stored
     kept: Callable[..., Kept]  # class of a checkpoint in memory
 
@@ -210,7 +208,7 @@ class ModelClass(Generic[Config, Model, Kept]):
 
     def _load(self, ref: ModelRef) -> Kept:
         config, tokenizer = self.read_config(ref.folder)
-        model, layout = self.outline(config), self.layout(config)
+        model, layout = outline(config, self.build), layout_of(config, self.build)
         layout.fill(model, read_state(ref, layout))
         self.complete(config, model)
         model.eval().requires_grad_(False)
@@ -220,7 +218,7 @@ class ModelClass(Generic[Config, Model, Kept]):
         """Check config, tokenizer and the weights' header. Raises like `load`."""
         ref = ModelRef.of(path)
         config, _ = self.read_config(ref.folder)
-        check_state(ref, self.layout(config))
+        check_state(ref, layout_of(config, self.build))
         return config
 
     def save(
@@ -270,7 +268,7 @@ class ModelClass(Generic[Config, Model, Kept]):
             name: tensor.detach()
             .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
             .contiguous()
-            for name, tensor in self.layout(config).own(state).items()
+            for name, tensor in layout_of(config, self.build).own(state).items()
         }
         return safetensors.torch.save(stored, {"format": "pt"})
 
@@ -382,6 +380,6 @@ def _complete(config: ModelConfig, model: Transformer) -> None:
 
 
 #: Encoder-decoders.
-TWO_STACKS = ModelClass(_config_and_tokenizer, outline, layout_of, _complete, Checkpoint)
+TWO_STACKS = ModelClass(_config_and_tokenizer, Transformer, _complete, Checkpoint)
 load_checkpoint, check_checkpoint = TWO_STACKS.load, TWO_STACKS.check
 save_checkpoint = TWO_STACKS.save

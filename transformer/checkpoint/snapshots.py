@@ -30,13 +30,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.reference import MAX_UPDATES, SNAPSHOTS, ModelRef
-from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
+from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights, weights_file
 from transformer.config import parse_json
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
 from transformer.types import CheckpointError
-
-FILE = SNAPSHOTS
 
 #: Maximum number of snapshots in a file.
 MAX_SNAPSHOTS = 64
@@ -80,7 +78,7 @@ def read_history(folder: Path) -> History:
 
     Raises: `CheckpointError` naming the file.
     """
-    path = folder / FILE
+    path = folder / SNAPSHOTS
     if not is_there(path):
         return History()
     arrays = read_npz(path, {"updates", "val_nll", "about"})
@@ -135,13 +133,13 @@ def read_state(ref: ModelRef, layout: Layout) -> dict[str, Tensor]:
     Raises: `CheckpointError` naming the file and what is wrong.
     """
     if ref.updates is None:
-        return read_weights(ref.folder, layout)
+        return read_weights(weights_file(ref.folder), layout)
     return read_snapshot(ref, layout.stored)
 
 
 def check_state(ref: ModelRef, layout: Layout) -> None:
     """Check the headers of the weights. Raises like `read_state`."""
-    check_weights(ref.folder, layout)
+    check_weights(weights_file(ref.folder), layout)
     if ref.updates is not None:
         check_moment(ref)
 
@@ -153,7 +151,7 @@ def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tenso
 
     Raises: `CheckpointError` naming the file and the fault, or the existing snapshots.
     """
-    path, moments = ref.folder / FILE, check_moment(ref)
+    path, moments = ref.folder / SNAPSHOTS, check_moment(ref)
     matrices = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) > 1}
     vectors = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) <= 1}
     last = moments.index(ref.updates or 0)

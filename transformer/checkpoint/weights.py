@@ -6,12 +6,13 @@ changes during a read is refused like a damaged file.
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +43,7 @@ def weights_digest(folder: Path) -> str:
     A snapshot's digest is `DIGEST@UPDATES` of its file. Digests are cached by file version.
     """
     ref = ModelRef.of(folder)
-    file = _weights_file(ref.folder) if ref.updates is None else ref.folder / SNAPSHOTS
+    file = weights_file(ref.folder) if ref.updates is None else ref.folder / SNAPSHOTS
     try:
         files = [file] if is_there(file) else sorted(ref.folder.glob("*-?????-of-?????.*"))
         statuses = [path.stat() for path in files]
@@ -102,6 +103,8 @@ _INITIALISERS = frozenset(("kaiming_uniform_", "normal_", "uniform_", "xavier_un
 
 Shape = tuple[int, ...]
 
+Model = TypeVar("Model", bound=nn.Module)
+
 
 class SkipInit(TorchFunctionMode):
     """Skip weight initialisation.
@@ -120,10 +123,10 @@ class SkipInit(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def outline(config: ModelConfig) -> Transformer:
-    """Return the model on the meta device, where tensors take no memory."""
+def outline(config: Any, build: Callable[[Any], Model]) -> Model:
+    """Return a model on the meta device, where tensors take no memory."""
     with torch.device("meta"), SkipInit():
-        return Transformer(config)
+        return build(config)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +135,15 @@ class Layout:
 
     shapes: Mapping[str, Shape]  # by name in the model's state dict
     tied: Mapping[str, str]  # name in the file of each tied tensor
-    n_numbers: int  # in all parameters and tables, tied tensors counted once
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Self:
+        """Return a model's layout. Tied tensors are one parameter, stored by its first name."""
+        first: dict[int, str] = {}
+        every = model.named_parameters(remove_duplicate=False)
+        tied = {name: first.setdefault(id(tensor), name) for name, tensor in every}
+        shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        return cls(shapes, {name: stored for name, stored in tied.items() if name != stored})
 
     @cached_property
     def stored(self) -> dict[str, Shape]:
@@ -143,32 +154,26 @@ class Layout:
         """Return a state dict without its tied tensors."""
         return {name: tensor for name, tensor in state.items() if name not in self.tied}
 
+    def whole(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the state dict of stored tensors."""
+        return {**state, **{name: state[stored] for name, stored in self.tied.items()}}
+
     def fill(self, model: nn.Module, state: Mapping[str, Tensor]) -> None:
         """Assign stored weights to an outline of the model, and tie the other tensors."""
-        tied = {name: state[stored] for name, stored in self.tied.items()}
-        model.load_state_dict({**state, **tied}, assign=True)
+        model.load_state_dict(self.whole(state), assign=True)
         for name, stored in self.tied.items():
             module, _, part = name.rpartition(".")
             setattr(model.get_submodule(module), part, model.get_parameter(stored))
 
 
 @lru_cache(maxsize=64)
-def layout_of(config: ModelConfig) -> Layout:
+def layout_of(config: Hashable, build: Callable[[Any], nn.Module] = Transformer) -> Layout:
     """Return the layout of the model with this config, without allocating tensors."""
-    tied = {
-        "all": {
-            "tgt_embedding.weight": "src_embedding.weight",
-            "generator.weight": "src_embedding.weight",
-        },
-        "decoder": {"generator.weight": "tgt_embedding.weight"},
-        "none": {},
-    }[config.tie_embeddings]
-    state = outline(config).state_dict()
-    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    return Layout(shapes, tied, config.n_numbers)
+    return Layout.of(outline(config, build))
 
 
-def _weights_file(folder: Path) -> Path:
+def weights_file(folder: Path) -> Path:
+    """Return the path of a checkpoint's weights."""
     if not is_there(folder / SAFETENSORS) and is_there(folder / TORCH_FILE):
         return folder / TORCH_FILE
     return folder / SAFETENSORS
@@ -225,18 +230,17 @@ def _changed(path: Path) -> CheckpointError:
     return CheckpointError(f"{path}: changed while being read")
 
 
-def check_weights(folder: Path, layout: Layout) -> dict[str, Described]:
+def check_weights(path: Path, layout: Layout) -> dict[str, Described]:
     """Compare names, shapes and types of the stored tensors with a model's, and return them.
 
     Raises: `CheckpointError` naming the file.
     """
-    path = _weights_file(folder)
     tensors = describe_weights(path)
     for name, described in tensors.items():
         check_stored(path, name, described, layout.shapes)
     present = {layout.tied.get(name, name) for name in tensors}
     check_missing(path, [name for name in layout.stored if name not in present])
-    check_memory(path, layout.n_numbers)
+    check_memory(path, sum(map(math.prod, layout.stored.values())))
     return tensors
 
 
@@ -266,12 +270,20 @@ def check_stored(path: Path, name: str, stored: Described, expected: Mapping[str
     shape, dtype = stored
     if name not in expected:
         raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-    if shape != expected[name]:
+    check_shape(path, name, shape, expected[name])
+    check_type(path, name, dtype)
+
+
+def check_shape(
+    path: Path, name: str, shape: Sequence[int], expected: Sequence[int],
+    origin: str = "config.json",
+) -> None:  # fmt: skip
+    """Refuse a tensor whose shape is not the one that `origin` requires."""
+    if tuple(shape) != tuple(expected):
         raise CheckpointError(
             f"{path}: tensor {name!r} has shape {list(shape)}, "
-            f"but config.json requires {list(expected[name])}"
+            f"but {origin} requires {list(expected)}"
         )
-    check_type(path, name, dtype)
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
@@ -292,11 +304,10 @@ def is_plain(value: object, device: str = "cpu") -> bool:
     )
 
 
-def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
+def read_weights(path: Path, layout: Layout) -> dict[str, Tensor]:
     """Return all tensors by stored name, in float32 on the CPU; refuse NaN and infinity."""
-    path, described = _weights_file(folder), check_weights(folder, layout)
     state: dict[str, Tensor] = {}
-    for name, stored_tensor in read_tensors(path, described):
+    for name, stored_tensor in read_tensors(path, check_weights(path, layout)):
         tensor = in_memory(path, name, stored_tensor, own=True)
         stored = layout.tied.get(name, name)
         if stored in state and not torch.equal(state[stored], tensor):

@@ -72,17 +72,12 @@ def make(
         [source for source, _ in held_out],
         beam_size=PAPER_DECODING.beam_size, alpha=PAPER_DECODING.alpha, on_translated=report,
     )  # fmt: skip
+    texts = [translation.text for translation in translations]
     run = Run(
         row=variation.name,
         seed=seed,
         nll=trained["val_nll"],
-        bleu=round(
-            score(
-                [translation.text for translation in translations],
-                [target for _, target in held_out],
-            ).bleu,
-            2,
-        ),
+        bleu=round(score(texts, [target for _, target in held_out]).bleu, 2),
         parameters=translator.config.n_parameters,
         pieces=translator.config.vocab_size,
         updates=trained["updates"],

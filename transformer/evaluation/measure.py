@@ -42,9 +42,9 @@ from transformer.evaluation.records import (
     stamps,
 )
 from transformer.evaluation.scores import measure_test
-from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
+from transformer.evaluation.tune import grid, tune
 from transformer.files.folders import replaced_folder, write_atomic
-from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack
+from transformer.models.one_stack.model import OneStack, StackCheckpoint
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
@@ -53,6 +53,7 @@ from transformer.training import typed
 from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
 from transformer.training.objective import tally, task_of, text_of
 from transformer.training.recipe import Recipe
+from transformer.training.run_folder import files_of
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.
@@ -74,8 +75,8 @@ class Measuring:
 
     data: Path  # the folder of the corpora
     #: beams, alphas: settings of a translator to try on the validation text, besides the paper's
-    beams: Sequence[int] = BEAMS
-    alphas: Sequence[float] = ALPHAS
+    beams: Sequence[int] = ()
+    alphas: Sequence[float] = ()
     device: str = "auto"  # "auto", "cpu" or "cuda"
     keep_scores: bool = False  # keep the scores of held-out text; measure only the rest
     weights: str = ""  # digest of the measured weights' file, for the stamps
@@ -109,7 +110,7 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
         raise ConfigError(f"{checkpoint}: {', '.join(sorted(stale))} of other weights; measure all")
     metrics = {key: value for key, value in metrics.items() if key not in stale}
     held_out = None if how.keep_scores else held_out_text(recipe, how.data)
-    loaded = load_any(checkpoint, recipe)
+    loaded = files_of(recipe).load(checkpoint)
     metrics = measured(loaded, recipe, held_out, metrics, how)
     if notes is not None:
         metrics["notes"] = list(notes)
@@ -119,11 +120,6 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
         write_atomic(new / checkpoints.METRICS, figures.encode())
         write_atomic(new / checkpoints.CARD, text.encode())
     return checkpoint
-
-
-def load_any(folder: Path, recipe: Recipe) -> checkpoints.Checkpoint | StackCheckpoint:
-    """Read the checkpoint that a recipe trained. Raises `CheckpointError`."""
-    return checkpoints.load_checkpoint(folder) if recipe.stack is None else load_stack(folder)
 
 
 def held_out_text(recipe: Recipe, data: Path) -> corpora.Corpus | None:

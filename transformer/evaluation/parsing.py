@@ -11,7 +11,7 @@ from transformer.search.request import Decoding
 from transformer.training.corpus import read_treebank
 from transformer.training.data import MissingFileError
 from transformer.translator import Translator
-from transformer.trees.score import Pcfg, Score, right_branching, score, total
+from transformer.trees.score import Pcfg, Score, right_branching, score
 from transformer.trees.tree import CLOSE, Tree
 from transformer.types import CheckpointError, InputError, Report, no_report
 
@@ -107,7 +107,7 @@ def evaluate(
     scores = [score(tree, parse.tree) for tree, parse in zip(trees, parses, strict=True)]
     decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
     repaired = sum(bool(parse.rebuilt.repairs) for parse in parses)
-    return _figures(total(scores), repaired) | decoding.to_dict()
+    return _figures(sum(scores, Score()), repaired) | decoding.to_dict()
 
 
 def baselines(reference: Path, on_parsed: Report = no_report) -> dict[str, dict[str, float]]:

@@ -13,17 +13,16 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint import folder
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.reference import SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.evaluation import measure
 from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.models.one_stack.model import ONE_STACK
 from transformer.search.request import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair
-from transformer.training.run_folder import RunFolder, average_weights
+from transformer.training.run_folder import RunFolder, average_weights, files_of
 from transformer.training.snapshots import compare_again
 from transformer.translator import Translator
 from transformer.types import CheckpointError
@@ -73,7 +72,8 @@ def publish(
     if mix is not None and not translates:
         raise ConfigError("--mix and --share are for translators with an encoder and a decoder")
     held_out = measure.held_out_text(recipe, how.data)
-    loaded = measure.load_any(run, recipe)
+    files = files_of(recipe)
+    loaded = files.load(run)
     chosen: dict[str, Any] = {}
     tried: list[Choice] = []
     weights: Mapping[str, Tensor] = loaded.model.state_dict()
@@ -103,9 +103,6 @@ def publish(
         "command": made_by,
         "notes": list(notes),
     }
-    files: folder.ModelClass[Any, Any, Any] = (
-        folder.TWO_STACKS if recipe.stack is None else ONE_STACK
-    )
     content = files.weights_file(loaded.model.config, loaded.model.state_dict(), dtype)
     metrics = measure.measured(
         loaded, recipe, held_out, metrics, replace(how, weights=digest(content))
@@ -148,14 +145,14 @@ def _choose(
 
     best = max(
         (
-            trial(average_weights(files[-n:]), n, Decoding(1, 0.0))
+            trial(average_weights(files[-n:], checkpoint.model), n, Decoding(1, 0.0))
             for n in AVERAGES
             if n <= len(files)
         ),
         key=lambda choice: choice.val_bleu,
     )
     count = best.averaged_epochs
-    weights = average_weights(files[-count:])
+    weights = average_weights(files[-count:], checkpoint.model)
     if mix is not None:
         mixed = folder.load_checkpoint(mix)
         if mixed.config != checkpoint.config:

@@ -24,10 +24,6 @@ from transformer.training.data import Pair
 from transformer.translator import Translator
 from transformer.types import Report, no_report
 
-#: The grid. Alpha has no effect on greedy decoding.
-BEAMS = (1, 4, 5, 8)
-ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
-
 RESAMPLES, SEED, CONFIDENCE = 2000, 0, 0.95
 #: BLEU that a setting other than the paper's must gain, beyond chance.
 MARGIN = 0.5
@@ -174,8 +170,11 @@ class Tuning:
         }
 
 
-def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list[Decoding]:
-    """Return the settings to try, including the paper's. Raises `InputError`."""
+def grid(beams: Sequence[int], alphas: Sequence[float]) -> list[Decoding]:
+    """Return the settings to try, including the paper's. Raises `InputError`.
+
+    Alpha has no effect on greedy decoding.
+    """
     settings = [
         Decoding(checked_beam(beam), checked_alpha(alpha))
         for beam in beams
@@ -185,16 +184,15 @@ def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list
 
 
 def tune(
-    translator: Translator, pairs: Sequence[Pair], settings: Sequence[Decoding] | None = None, *,
+    translator: Translator, pairs: Sequence[Pair], settings: Sequence[Decoding], *,
     resamples: int = RESAMPLES, on_tried: Report = no_report,
 ) -> Tuning:  # fmt: skip
     """Try settings on the validation text.
 
     Args:
-        settings: default `grid()`; must include the paper's.
+        settings: with the paper's, see `grid`.
         on_tried: called with (settings tried, total).
     """
-    settings = grid() if settings is None else settings
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     statistics = []
     for count, how in enumerate(settings, 1):

@@ -86,12 +86,12 @@ def divided(dots: Floats, mask: Bools, divisor: float) -> Floats:
     """Return softmax(dots / divisor) over visible keys, in float64.
 
     Args:
-        dots: [m], q . k.  mask: [m], True = may attend.
+        dots: [..., m], q . k.  mask: as dots, True = may attend.
         divisor: sqrt(d_k) in the paper, 1 for no division.
     """
     logits = np.where(mask, dots.astype(np.float64) / divisor, -np.inf)
-    powers = np.exp(logits - logits.max())
-    weights: Floats = powers / powers.sum()
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    weights: Floats = powers / powers.sum(-1, keepdims=True)
     return weights
 
 

@@ -154,3 +154,6 @@ class Compact(Sequence[T], Generic[T]):
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} records of {self._kind.__name__}>"

@@ -25,6 +25,7 @@ from transformer.hooks import Chain, Complete, HeadGates, Hook, Hooks, Name, Rec
 from transformer.kernels import causal_mask
 from transformer.model import Transformer
 from transformer.trace.building import to_array
+from transformer.trace.position_vectors import stack_input
 from transformer.trace.records import HeadStages, LogitSplit, Trace, Weighing
 from transformer.types import AttentionKind, Floats, literals
 
@@ -209,19 +210,16 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
     check_place("head", head, trace.attention(kind).shape[1])
     with torch.inference_mode():
         inside = record_block(model, trace, kind, 0)
-        block = inside.block
-        source = kind == "encoder_self"
-        embedding = model.src_embedding if source else model.tgt_embedding
-        positions = model.src_positions if source else model.tgt_positions
-        tokens = torch.tensor(
-            [trace.src_ids if source else trace.tgt_ids], device=inside.scores.device
-        )
-        e = model.content(tokens, embedding)  # [1, n, d_model]
-        p = positions(0, tokens.size(1))[None]
+        block, source = inside.block, kind == "encoder_self"
+        ids = trace.src_ids if source else trace.tgt_ids
+        entering = stack_input(model, ids, "source" if source else "translation")
         logits: Floats = inside.scores[head].cpu().numpy()
         # In float64, so the residual is the model's rounding.
         exact = copy.deepcopy(block).double()
-        e, p = e.double(), p.double()
+        e, p = (
+            torch.from_numpy(part[None]).to(inside.scores.device, torch.float64)
+            for part in (entering.content, entering.positions)
+        )
         biases = _project(exact, torch.zeros_like(e), head)  # the biases alone
         (qe, ke), (qp, kp) = (
             [both - bias for both, bias in zip(_project(exact, part, head), biases, strict=True)]
@@ -233,17 +231,15 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
             "position_content": _products(qp, ke),
             "position_position": _products(qp, kp),
         }
-        bias = None
         if block.w_q.bias is not None:
             q, k = qe + qp, ke + kp
-            bias = _products(biases[0], k + biases[1]) + _products(q, biases[1])
-    total = np.sum([*parts.values(), *([] if bias is None else [bias])], axis=0)
+            parts["bias"] = _products(biases[0], k + biases[1]) + _products(q, biases[1])
+    total = np.sum(list(parts.values()), axis=0)
     return LogitSplit(
         kind=kind,
         head=head,
         tokens=trace.axis_tokens(kind)[0],
-        **{name: part.astype(np.float32) for name, part in parts.items()},
-        bias=None if bias is None else bias.astype(np.float32),
+        parts={name: part.astype(np.float32) for name, part in parts.items()},
         logits=logits.astype(np.float32),
         mask=inside.mask.cpu().numpy(),
         residual=float(np.abs(total - logits).max()),

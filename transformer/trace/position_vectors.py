@@ -45,7 +45,7 @@ def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> Stack
     scale = math.sqrt(model.config.d_model) if model.config.scale_embedding else 1.0
     with torch.inference_mode():
         tokens = torch.tensor(list(ids), dtype=torch.long, device=embedding.weight.device)
-        content, places = embedding(tokens) * scale, positions(0, len(ids))
+        content, places = model.content(tokens, embedding), positions(0, len(ids))
     return StackInput(to_array(content), to_array(places), scale)
 
 

@@ -182,9 +182,6 @@ class HeadStages:
     relative: Floats | None = None  # [m], terms of relative positions in the logits
 
 
-SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")
-
-
 @dataclass(frozen=True, eq=False)
 class LogitSplit:
     """The logits of a layer-1 head as a sum over the embeddings and positions of tokens.
@@ -195,20 +192,12 @@ class LogitSplit:
     kind: AttentionKind  # "encoder_self" or "decoder_self"
     head: int  # 0-based
     tokens: tuple[str, ...]  # [n]
-    content_content: Floats  # query part first
-    content_position: Floats
-    position_content: Floats
-    position_position: Floats
-    bias: Floats | None  # all products with a bias of W_Q or W_K
+    #: The maps that sum to the logits: "content_position", ..., the query's part first, and "bias",
+    #: all products with a bias of W_Q or W_K, for a model with biases.
+    parts: dict[str, Floats]
     logits: Floats  # the model's q . k / sqrt(d_k), before the mask
     mask: NDArray[np.bool_]  # [n, n] bool, True = may attend
     residual: float  # largest difference between logits and the sum of parts
-
-    @property
-    def parts(self) -> dict[str, Floats]:
-        """The maps that sum to the logits, by name."""
-        named: dict[str, Floats] = {name: getattr(self, name) for name in SPLIT_PARTS}
-        return named if self.bias is None else named | {"bias": self.bias}
 
 
 StackName = Literal["encoder", "decoder"]

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.execution import Begin, Execution, Executions
 from transformer.hooks import Hook, Name, Record, as_hooks
@@ -21,6 +21,7 @@ from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import excluded
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.building import padded, to_array, trace_search, trace_targets
+from transformer.trace.position_vectors import stack_input
 from transformer.trace.records import StackName, Stream, Trace, Whole
 from transformer.trace.stream import lens, neuron_parts, record_stream, stream_logits, with_states
 from transformer.trees.grammar import Symbols, TreeGrammar
@@ -173,7 +174,11 @@ def record_whole(model: Transformer, pieces: Tokenizer, trace: Trace) -> Whole:
         stream, q, k, values("v"), _relative(model, q, k, values("scores")),
         head_norms={kind: to_array(part.norm(dim=-1)) for kind, part in parts.items()},
         held={kind: _held(record, kind) for kind in ATTENTION_KINDS},
-        content=_content(model, trace), neurons=neurons, lens=read,
+        content={
+            "encoder": stack_input(model, trace.src_ids, "source").content,
+            "decoder": stack_input(model, trace.tgt_ids, "translation").content,
+        },
+        neurons=neurons, lens=read,
         lens_tokens=tuple(
             tuple(pieces.shown((int(index),))[0] for index in row) for row in read.top_ids
         ),
@@ -232,15 +237,3 @@ def _held(record: Record, kind: AttentionKind) -> Bools:
     away = (weights @ v - heads).abs().amax(dim=(-1, -2))
     held: Bools = (away > 1e-3 * heads.abs().amax().clamp(min=1e-6)).cpu().numpy()
     return held
-
-
-def _content(model: Transformer, trace: Trace) -> dict[StackName, Floats]:
-    device = model.generator.weight.device
-
-    def rows(ids: tuple[int, ...], table: nn.Embedding) -> Floats:
-        return to_array(model.content(torch.tensor(ids, device=device), table))
-
-    return {
-        "encoder": rows(trace.src_ids, model.src_embedding),
-        "decoder": rows(trace.tgt_ids, model.tgt_embedding),
-    }

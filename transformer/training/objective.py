@@ -6,18 +6,16 @@ A learning task builds a model, prepares its batches and saves it.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.hooks import Hook
 from transformer.kernels import linear
 from transformer.model import Transformer
-from transformer.models.one_stack.model import MASK, OneStack, mask_id, save_stack
+from transformer.models.one_stack.model import MASK, OneStack, mask_id
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from transformer.training.corpus import one_side
 from transformer.training.data import Batch, Corpus, collate
@@ -260,7 +258,6 @@ class LearningTask:
     build: Callable[[ModelConfig], Transformer | OneStack]  # builds the model
     #: turns a batch of pairs into a batch of the task; draws from PyTorch's generator
     prepare: Callable[[Batch], Batch]
-    save: Callable[..., Path]  # writes the checkpoint: (folder, model, tokenizer, metrics=...)
     examine: Callable[[Batch], Batch]  # `prepare` for measurements
     setting: str = "each token predicted from those before it"  # measurement setting in words
 
@@ -272,14 +269,14 @@ def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
         return batch
 
     if (stack := recipe.stack) is None:
-        return LearningTask(Transformer, unchanged, save_checkpoint, unchanged)
+        return LearningTask(Transformer, unchanged, unchanged)
 
     def build(blocks: ModelConfig) -> OneStack:
         return OneStack(stack.config(blocks))
 
     if stack.task != "fill":
         prepare = unchanged if stack.task == "translate" else continuation
-        return LearningTask(build, prepare, save_stack, prepare)
+        return LearningTask(build, prepare, prepare)
     mask = mask_id(tokenizer)
 
     def masked(batch: Batch) -> Batch:
@@ -291,7 +288,7 @@ def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
         return replace(batch, tgt_out=batch.tgt_out.masked_fill(batch.tgt_in != mask, PAD_ID))
 
     setting = f"hidden tokens only, {PREDICTED * MASKED:.0%} of the text, each shown as {MASK}"
-    return LearningTask(build, masked, save_stack, hidden_only, setting)
+    return LearningTask(build, masked, hidden_only, setting)
 
 
 def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:

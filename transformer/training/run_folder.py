@@ -25,9 +25,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoint.weights import describe_weights, read_tensors
+from transformer.checkpoint.folder import TWO_STACKS, ModelClass
+from transformer.checkpoint.weights import Layout, describe_weights, read_tensors
 from transformer.config import ConfigError, parse_json
 from transformer.files.folders import TEMPORARY, write_atomic
+from transformer.models.one_stack.model import ONE_STACK
 from transformer.training.recipe import Recipe
 from transformer.training.watching import read_metrics
 from transformer.types import CheckpointError
@@ -181,13 +183,9 @@ class RunFolder:
 
     def _save_weights(self, model: nn.Module, kind: str, name: str, dtype: torch.dtype) -> None:
         (self.path / kind).mkdir(exist_ok=True)
-        shared: dict[int, str] = {}
-        unique = {
-            name: tensor.to("cpu", dtype)
-            for name, tensor in model.state_dict().items()
-            if shared.setdefault(tensor.data_ptr(), name) == name
-        }
-        write_atomic(self.path / kind / f"{name}.safetensors", safetensors.torch.save(unique))
+        own = Layout.of(model).own(model.state_dict())
+        stored = {name: tensor.to("cpu", dtype) for name, tensor in own.items()}
+        write_atomic(self.path / kind / f"{name}.safetensors", safetensors.torch.save(stored))
 
     def epochs(self) -> list[Path]:
         """List the epochs' weight files, oldest first."""
@@ -195,18 +193,16 @@ class RunFolder:
         return sorted(files, key=lambda file: file.stem.zfill(12))
 
 
-def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several safetensors files (section 6.1), restoring tied matrices.
+def files_of(recipe: Recipe) -> ModelClass[Any, Any, Any]:
+    """Return the checkpoint format of a recipe's model."""
+    return TWO_STACKS if recipe.stack is None else ONE_STACK
 
-    A one-stack model stores its tied matrix once.
-    """
+
+def average_weights(files: Sequence[Path], model: nn.Module) -> dict[str, Tensor]:
+    """Return the average of several files' weights (section 6.1) as the model's state dict."""
     total: dict[str, Tensor] = {}
     for file in files:
         for name, tensor in read_tensors(file, describe_weights(file)):
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(files)).float() for name, tensor in total.items()}
-    if "embedding.weight" in mean:
-        return mean | {"generator.weight": mean["embedding.weight"]}
-    for name in ("tgt_embedding.weight", "generator.weight"):
-        mean.setdefault(name, mean.get("tgt_embedding.weight", mean["src_embedding.weight"]))
-    return mean
+    return Layout.of(model).whole(mean)

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint import weights
-from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metrics
-from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
+from transformer.checkpoint.folder import read_metrics
+from transformer.checkpoint.reference import SNAPSHOTS, ModelRef
+from transformer.checkpoint.snapshots import pack, read_snapshot, readable_history
 from transformer.config import ConfigError
 from transformer.files import npz
 from transformer.files.folders import replaced_folder, write_atomic
 from transformer.model import Transformer
-from transformer.models.one_stack.model import OneStack, StackCheckpoint, load_stack, stack_layout
+from transformer.models.one_stack.model import OneStack
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import task_of, text_of, validation_loss
-from transformer.training.run_folder import RunFolder
+from transformer.training.run_folder import RunFolder, files_of
 from transformer.types import CheckpointError, Report, no_report
 
 log = logging.getLogger(__name__)
@@ -59,16 +59,11 @@ def keep_snapshots(
     if not files:
         raise ConfigError(f"{run / 'snapshots'}: no snapshots; set `snapshots` in the recipe")
     recipe, recorded = RunFolder(run).read_recipe(), read_metrics(run).get("training", {})
-    kept: StackCheckpoint | Checkpoint
-    if recipe.stack is not None:
-        kept = load_stack(checkpoint)
-        layout = stack_layout(kept.model.config)
-    else:
-        kept = load_checkpoint(checkpoint)
-        layout = weights.layout_of(kept.config)
+    kept = files_of(recipe).load(checkpoint)
+    layout = weights.Layout.of(kept.model)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
-    states = [_read(file, layout.stored) for file in files]
+    states = [weights.read_weights(file, layout) for file in files]
     about = {"recipe": recorded.get("recipe", recipe.to_dict())}
     arrays = {
         "updates": np.array([int(file.stem) for file in files]),
@@ -88,33 +83,24 @@ def keep_snapshots(
     corpus = text_of(recipe, load_corpus(recipe.data, data))
     val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
     with replaced_folder(checkpoint) as new:
-        write_atomic(new / FILE, npz.packed(packed))
+        write_atomic(new / SNAPSHOTS, npz.packed(packed))
         for k, file in enumerate(files):
             progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)
-        write_atomic(new / FILE, npz.packed(packed))
-    return checkpoint / FILE
-
-
-def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    described = weights.describe_weights(file)
-    for name, description in described.items():
-        weights.check_stored(file, name, description, shapes)
-    weights.check_missing(file, sorted(shapes.keys() - described.keys()))
-    return dict(weights.read_tensors(file, described))
+        write_atomic(new / SNAPSHOTS, npz.packed(packed))
+    return checkpoint / SNAPSHOTS
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
     """Compare snapshots with new weights beside them, removing snapshots of another shape."""
-    path, history = checkpoint / FILE, readable_history(checkpoint)
+    path, history = checkpoint / SNAPSHOTS, readable_history(checkpoint)
     if not history.snapshots:
         return
-    layout = (stack_layout if isinstance(model, OneStack) else weights.layout_of)(model.config)
     ref = ModelRef(checkpoint, history.snapshots[-1].updates)
     try:
-        last = read_snapshot(ref, layout.stored)
+        last = read_snapshot(ref, weights.Layout.of(model).stored)
     except CheckpointError as error:
         log.warning("%s is removed: %s", path, error)
         path.unlink()

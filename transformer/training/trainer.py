@@ -22,10 +22,10 @@ from tqdm import tqdm
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import read_state
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import Layout
 from transformer.config import ConfigError
 from transformer.model import Transformer
-from transformer.models.one_stack.model import OneStack, stack_layout
+from transformer.models.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches
@@ -33,7 +33,7 @@ from transformer.training.distributed import World, compiled, hardware, wants_bf
 from transformer.training.grow import grown
 from transformer.training.objective import Objective, learning_rate, task_of, validation_loss
 from transformer.training.recipe import Recipe
-from transformer.training.run_folder import Progress, RunFolder, average_weights
+from transformer.training.run_folder import Progress, RunFolder, average_weights, files_of
 
 log = logging.getLogger(__name__)
 
@@ -263,9 +263,7 @@ class Trainer:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:
-            one = isinstance(self.model, OneStack)
-            layout = stack_layout(self.model.config) if one else layout_of(self.config)
-            weights = read_state(ModelRef.of(folder), layout)
+            weights = read_state(ModelRef.of(folder), Layout.of(self.model))
         self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:
@@ -288,9 +286,9 @@ class Trainer:
             self.folder.save_epoch(self.model, progress.epoch + 1, average)
         if self.settings.snapshots:
             self.folder.save_snapshot(self.model, progress.update)
-        files = self.folder.epochs()[-average:]
-        if files:
-            self.model.load_state_dict(average_weights(files))
+        epochs = self.folder.epochs()[-average:]
+        if epochs:
+            self.model.load_state_dict(average_weights(epochs, self.model))
         training = {
             "recipe": self.recipe.to_dict(),
             "updates": progress.update,
@@ -299,7 +297,7 @@ class Trainer:
             # Longest sequences in training; the app marks positions beyond them.
             "longest_source": max(map(len, self._encoded[0])) + 1,
             "longest_target": max(map(len, self._encoded[1])) + 1,
-            "averaged_epochs": len(files),
+            "averaged_epochs": len(epochs),
             "hours": round(progress.seconds / 3600, 2),
             "hardware": hardware(self.device),
             "processes": self.world.size,
@@ -308,8 +306,8 @@ class Trainer:
             "val_nll": round(self.validate(), 4) if self._val[0] else None,
         }
         metrics = {"training": training}
-        self.task.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
-        return self.folder.path
+        files = files_of(self.recipe)
+        return files.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
 
     def _save_state(self) -> None:
         if self.world.leads:

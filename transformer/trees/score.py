@@ -203,11 +203,6 @@ def crosses(one: Bracket, other: Bracket) -> bool:
     return a < c < b < d or c < a < d < b
 
 
-def total(scores: Iterable[Score]) -> Score:
-    """Return the sum of scores."""
-    return sum(scores, Score())
-
-
 def right_branching(words: Sequence[str], tags: Sequence[str]) -> Tree:
     """Return the tree in which every word is followed by a phrase of all later words.
 

@@ -187,18 +187,9 @@ MISSING_TAG, MISSING_LABEL = "X", "S"
 
 def symbols(tree: Tree) -> list[str]:
     """Return the sequence of a tree."""
-    return list(_written(tree))
-
-
-def _written(tree: Tree) -> Iterator[str]:
     if tree.word is not None:
-        yield f"{TAG}{tree.label}"
-        yield tree.word
-        return
-    yield f"{OPEN}{tree.label}"
-    for child in tree.children:
-        yield from _written(child)
-    yield CLOSE
+        return [f"{TAG}{tree.label}", tree.word]
+    return [f"{OPEN}{tree.label}", *(s for child in tree.children for s in symbols(child)), CLOSE]
 
 
 def is_symbol(item: str) -> bool:

@@ -14,7 +14,7 @@ from transformer.evaluation.alignment import ALIGNMENT, best_aligner
 from transformer.measures.words import source_block
 from transformer.models.catalogue import Entry
 from transformer.models.one_stack.model import MASK
-from transformer.models.one_stack.tracer import Guesses
+from transformer.models.one_stack.tracer import Guesses, StackModel
 from transformer.trace.records import Trace
 from ui.components.lens import Map
 from ui.core import url_state
@@ -96,12 +96,6 @@ def aligner_of(metrics: Mapping[str, Any]) -> tuple[int, int, str] | None:
         return None
 
 
-#: A fill-in model's guesses at each place.
-GUESSES: Computation[tuple[Guesses, ...]] = Computation(
-    "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
-)
-
-
 def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     """Draw the predictions of a model that continues or fills in the sentence."""
     models = {entry.name: entry for entry in members(entries, "continue", "fill")}
@@ -125,7 +119,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
 
 def _draw_filled(view: View) -> None:
     trace = get_trace(view)
-    guesses = computed(view, GUESSES)
+    guesses = computed(view, Computation.of(StackModel.guesses, TOP))
     hidden = any(guess.log_prob is None for guess in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
     in_turn = "" if hidden else (
@@ -157,10 +151,7 @@ def _with_a_gap(trace: Trace) -> str:
 
 def _draw_continued(view: View) -> None:
     n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
-    continuation: Computation[Trace] = Computation(
-        "continued", (n, seed), lambda model, trace: exhibits.continued(model, trace, n, seed)
-    )
-    trace = computed(view, continuation)
+    trace = computed(view, Computation.of(exhibits.continued, n, seed))
     guesses = exhibits.next_tokens(trace, n)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(

@@ -1,6 +1,5 @@
 """Figures of the page "Inside a head": its stages, and why a head looks at a key."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -45,11 +44,9 @@ def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
     return query_labels(trace, place.kind)[place.query], texts_of(trace, place.kind)[1]
 
 
-def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:
-    """Return a function that computes a place's stages from a model and a trace."""
-    return lambda model, trace: inspect_head(
-        model.model, trace, place.kind, place.layer, place.head, place.query
-    )
+def stages_of(model: Translator, trace: Trace, place: HeadChoice) -> HeadStages:
+    """Return a place's stages."""
+    return inspect_head(model.model, trace, **vars(place))
 
 
 def difference(stages: HeadStages, trace: Trace) -> float:
@@ -82,7 +79,7 @@ def inside_head(
     if divisor is not None:
         checked_number("divisor", divisor, 1e6, positive=True)
     place = HeadChoice(kind, layer, head, query)
-    stages: HeadStages = stages_of(place)(model, trace)
+    stages = stages_of(model, trace, place)
     names = names_of(place, trace)
     keys = numbered(stages.key_tokens)
     d_k, d_v = len(stages.q), stages.values.shape[1]

@@ -169,16 +169,11 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
         choose_one("Kind of attention", KIND, names, where)
 
 
-def stages_at(place: HeadChoice) -> Computation[HeadStages]:
-    """Return the computation of a place's stages."""
-    return Computation("head", place, stages_of(place))
-
-
 def draw_stages(
     side: Side, place: HeadChoice, chosen: Chosen, on_choose: Callable[[Chosen], None]
 ) -> None:
     """Mount the stages; two sides line up stage by stage."""
-    stages = computed(side.view, stages_at(place))
+    stages = computed(side.view, Computation.of(stages_of, place))
     component = stages_component(
         stages, names=names_of(place, side.trace), difference=difference(stages, side.trace),
         chosen=chosen, group="compare" if side.letter else "",
@@ -207,7 +202,7 @@ def _key_of(side: Side) -> Param[int | None]:
 def _draw_side(side: Side) -> None:
     place, key = place_now(side), _key_of(side)
     chosen, query = chosen_now(side.trace, place, key), names_of(place, side.trace)[0]
-    stages = computed(side.view, stages_at(place))
+    stages = computed(side.view, Computation.of(stages_of, place))
     st.markdown(f"{side.lead}{_in_numbers(stages, chosen, query)}")
     draw_stages(side, place, chosen, partial(keep_chosen, param=key))
 
@@ -278,13 +273,6 @@ _ONE_STACK = (
 )
 
 
-def why_at(place: HeadChoice, key: int) -> Computation[Why]:
-    """Return the computation of a score's parts."""
-    return Computation(
-        "why here", (place, key), lambda model, trace: why_of(model, trace, place, key)
-    )
-
-
 def why_link(view: View) -> str:
     """Return a link to the section, to continue a sentence, or "" without one."""
     lacks = get_tracer(view).lacks("internals")
@@ -296,7 +284,8 @@ def draw_why(side: Side, place: HeadChoice, key: int) -> None:
     if get_tracer(side.view).lacks("internals"):
         st.caption(_ONE_STACK)
         return
-    why, names = computed(side.view, why_at(place, key)), Names(side.trace, place, key)
+    why = computed(side.view, Computation.of(why_of, place, key))
+    names = Names(side.trace, place, key)
     st.markdown("#### Why this head looks here")
     words, picture = st.columns([6, 5], gap="large")
     query = code(plain_token(names_of(place, side.trace)[0]))

@@ -34,11 +34,6 @@ def refusal() -> str | None:
     return public.job_refusal("Studying a model in the app") or import_access.refusal("study")
 
 
-def job_of(ref: ModelRef) -> Job[Path] | None:
-    """Return a model's study if it is in progress or was the last to run, otherwise None."""
-    return JOBS.get(ref)
-
-
 def begin(ref: ModelRef) -> str | None:
     """Start a study over the default corpus; return a reason if it cannot start, or None."""
     try:

@@ -46,7 +46,7 @@ def draw_setup(view: View) -> None:
         "roles: patterns that a head follows in sentence after sentence.",
         icon=":material/query_stats:",
     )
-    job, why = jobs.job_of(view.entry.ref), jobs.refusal()
+    job, why = jobs.JOBS.get(view.entry.ref), jobs.refusal()
     if job is not None and job.running:
         _draw_running(view)
     elif why is None and DEFAULT.exists():
@@ -72,13 +72,13 @@ def _begin(view: View) -> None:
     if (why := jobs.begin(view.entry.ref)) is not None:
         st.toast(plain(why), icon=":material/hourglass_top:")
     else:
-        st.session_state[_BEGUN] = jobs.job_of(view.entry.ref)
+        st.session_state[_BEGUN] = jobs.JOBS.get(view.entry.ref)
 
 
 @st.fragment(run_every=1.0)
 def _draw_running(view: View) -> None:
     """Draw the progress of the study and its Stop button; redraw the page at its end."""
-    job = jobs.job_of(view.entry.ref)
+    job = jobs.JOBS.get(view.entry.ref)
     if job is None or not job.running:
         st.rerun()
     step, most = job.progress

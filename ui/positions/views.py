@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from figures import positions as plots
 from figures.labels import KIND_NAMES, plain
 from transformer.config import ModelConfig, PositionLayout
+from transformer.measures.heads import divided
 from transformer.positions import pair_columns
 from transformer.trace import position_vectors
 from transformer.trace.inspection import split_logits, why_not
@@ -93,15 +94,14 @@ def _maps(view: View) -> None:
         f"{exhibits.SPLIT_NAMES[name]} {exhibits.within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
     )
-    bias = "" if split.bias is None else " The fifth part comes from the biases of W_Q and W_K."
+    biased = "bias" in split.parts
+    bias = " The fifth part comes from the biases of W_Q and W_K." if biased else ""
     st.caption(
         f"Variation within a row (root mean square): {deviations}. The softmax ignores what is "
         f"constant in a row, so this shows whether the head works by content or by position.{bias}"
     )
-    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
-    masked = np.where(split.mask, total, -np.inf)
-    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
-    weights = powers / powers.sum(axis=1, keepdims=True)
+    total = np.stack([*split.parts.values()]).sum(axis=0, dtype=np.float64)
+    weights = divided(total, split.mask, 1)  # a softmax
     map_difference = float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())
     st.markdown(
         f"The parts add up to the model's own logits within **{split.residual:.1e}** (the largest "

@@ -58,9 +58,7 @@ def token_now(reading: Reading, vocab_size: int) -> int:
 def get_reading(view: View, side: TextSide) -> Reading:
     """Return one side's text in pieces, for a model with an available vocabulary."""
     typed = view.request.sentence
-    return computed(view, Computation(
-        "reading", side, lambda model, trace: views.read_side(model, trace, side, typed)
-    ))  # fmt: skip
+    return computed(view, Computation.of(views.read_side, side, typed))
 
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
@@ -78,16 +76,14 @@ def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[S
     )  # fmt: skip
 
 
-def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
+def near_token(side: TextSide, token: int) -> Computation[dict[str, Neighbours]]:
     """Return the computation of a token's nearest neighbours."""
+    count = url_state.get(TokensChoice.count)
     return Computation(
         "near", (side, token, count), lambda model, trace: views.near(model, token, count, side)
     )
 
 
-def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
+def vectors(side: TextSide) -> Computation[Plane]:
     """Return the computation of one side's embedding plane."""
-    return Computation(
-        "plane", (side, n_background),
-        lambda model, trace: views.plane_of(model, trace, side, n_background),
-    )  # fmt: skip
+    return Computation.of(views.plane_of, side, url_state.get(TokensChoice.background))

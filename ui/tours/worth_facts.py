@@ -15,8 +15,7 @@ from transformer.trace.removals import edits_off
 from transformer.types import Floats
 from transformer.worker.job import report
 from ui.frame.sinks import sinks_of
-from ui.head.exhibits import HeadChoice, Names
-from ui.head.views import why_at
+from ui.head.exhibits import HeadChoice, Names, why_of
 from ui.removals.exhibits import looks
 from ui.removals.views import SMALL, ranked
 from ui.tours.stops import Scene, StopFacts, among, best, cell, fact, names, numbers, quoted, stem
@@ -83,7 +82,8 @@ def parts_of_a_score(scene: Scene) -> StopFacts:
     trace, t = scene.trace, clear_step(scene.trace)
     layer, head, key = best(trace.cross[:, :, t])
     place = HeadChoice("cross", layer, head, t)
-    split, part_names = scene.result(why_at(place, key)).split, Names(trace, place, key)
+    split = scene.result(Computation.of(why_of, place, key)).split
+    part_names = Names(trace, place, key)
     query, token = (
         code(plain_token(name)) for name in (trace.predicted_tokens[t], part_names.token("key"))
     )

@@ -41,8 +41,11 @@ def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
         Change(
             line.variation.words,
             f"({line.variation.group})  {GROUPS[line.variation.group]}",
-            figures.difference, figures.reach, figures.theirs, figures.verdict,
+            figures.difference,
+            figures.reach,
+            figures.theirs,
+            figures.verdict,
         )
         for line in lines[1:]
         for figures in (line.figures[measure],)
-    ]  # fmt: skip
+    ]

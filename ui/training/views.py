@@ -56,7 +56,7 @@ class ToyChoice(Choice):
         """Return the models to train: the paper's and any variant. Raises `ConfigError`."""
         updates = self.updates or TASKS[self.task].updates
         first = ToySettings(**asdict(self) | {"change": "none", "updates": updates})
-        return [first] if self.change == "none" else [first, first.replace(change=self.change)]
+        return [first] if self.change == "none" else [first, replace(first, change=self.change)]
 
 
 #: The run on screen, and the attention kind of its maps.

@@ -174,6 +174,12 @@ class Computation(NamedTuple, Generic[T]):
     #: called with model and trace; may request other results and report progress
     make: Callable[[Any, Trace], T]
 
+    @classmethod
+    def of(cls, make: Callable[..., T], *args: Hashable) -> "Computation[T]":
+        """Return the computation of `make(model, trace, *args)`."""
+        name = f"{make.__module__}.{make.__qualname__}"
+        return Computation(name, args, lambda model, trace: make(model, trace, *args))
+
     def key(self, request: Request) -> Hashable:
         """Return the result's cache key."""
         return (request, self.name, self.args)

@@ -154,7 +154,7 @@ assert "torch" in sys.modules and not slow & sys.modules.keys()
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_shapes_are_the_models_and_take_no_memory(positions: Any, norm: Any) -> None:
     config = SMALL.replace(n_encoder_layers=2, positions=positions, norm=norm, max_positions=9)
-    model, empty = Transformer(config), outline(config)
+    model, empty = Transformer(config), outline(config, Transformer)
     assert {name: each.shape for name, each in empty.state_dict().items()} == {
         name: each.shape for name, each in model.state_dict().items()
     }

@@ -19,8 +19,8 @@ from tests.tiny_models import SENTENCES, uneven_model
 from transformer.__main__ import main
 from transformer.checkpoint.folder import FILE as MEANS
 from transformer.checkpoint.folder import load_checkpoint, read_means, save_checkpoint, write_means
-from transformer.checkpoint.reference import ModelRef, at, split_name
-from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
+from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at, split_name
+from transformer.checkpoint.snapshots import pack, read_history, read_snapshot
 from transformer.checkpoint.weights import _digest_of, layout_of, weights_digest
 from transformer.edits.model import head_means
 from transformer.files.safe import fingerprint
@@ -33,7 +33,7 @@ from transformer.translator import Translator
 from transformer.types import CheckpointError, InputError
 
 #: Shipped models that have snapshots.
-SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / FILE).exists()]
+SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / SNAPSHOTS).exists()]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_every_moment_holds_its_largest_weights(values: list[float], end: float)
         folder = Path(place)
         arrays = pack(states, 4.0) | {"updates": np.arange(len(states)),
                                       "val_nll": np.zeros(len(states), np.float32)}  # fmt: skip
-        np.savez_compressed(folder / FILE, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(folder / SNAPSHOTS, **arrays)  # type: ignore[arg-type]
         step = float(arrays["steps"][0])
         for k, state in enumerate(states):
             (found,) = read_snapshot(ModelRef(folder, k), {"w": (1, 64)}).values()
@@ -77,9 +77,9 @@ def test_every_moment_holds_its_largest_weights(values: list[float], end: float)
 
 def test_a_file_of_older_versions_is_read(folder: Path) -> None:
     states = write_snapshots(folder)
-    with np.load(folder / FILE) as file:
+    with np.load(folder / SNAPSHOTS) as file:
         arrays = {name: file[name] for name in file if name != "about" and "far" not in name}
-    np.savez_compressed(folder / FILE, continues=np.array(1, np.uint8), **arrays)
+    np.savez_compressed(folder / SNAPSHOTS, continues=np.array(1, np.uint8), **arrays)
     entry = inspect_entry(folder)
     assert (entry.relation, entry.history.began) == ("", None)
     found = read_snapshot(ModelRef(folder, 20), layout_of(load_checkpoint(folder).config).stored)
@@ -143,9 +143,9 @@ def test_the_listing_shows_the_checkpoint_with_its_moments(folder: Path) -> None
 def test_a_missing_snapshot_names_the_existing_ones(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="no snapshot after 3 updates; there are: none"):
         load_checkpoint(folder.with_name("tiny@3"))
-    (folder / FILE).write_bytes(b"not an archive")
+    (folder / SNAPSHOTS).write_bytes(b"not an archive")
     assert inspect_entry(folder).history.snapshots == ()
-    with pytest.raises(CheckpointError, match=FILE):
+    with pytest.raises(CheckpointError, match=SNAPSHOTS):
         read_history(folder)
     write_snapshots(folder)
     with pytest.raises(CheckpointError, match="no snapshot after 4 updates; there are: 0, 3, 20"):

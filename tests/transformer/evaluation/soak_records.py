@@ -42,7 +42,8 @@ def test_the_scores_of_a_test_set(name: str) -> None:
 @pytest.mark.parametrize("name", ["gpt-everyday", "bert-everyday"])
 def test_predictions(name: str) -> None:
     recipe, metrics = measure.read_metrics(FOLDER / name)
-    held_out, found = measure.held_out_text(recipe, DATA), measure.load_any(FOLDER / name, recipe)
+    held_out = measure.held_out_text(recipe, DATA)
+    found = measure.files_of(recipe).load(FOLDER / name)
     assert held_out is not None
     for text in ("val", "test_2017_mscoco"):
         pairs = {"val": held_out.val, **held_out.tests}[text][: measure.MOST_SENTENCES]

@@ -18,7 +18,7 @@ from transformer.checkpoint.folder import (
     save_checkpoint,
     training_text,
 )
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.reference import SNAPSHOTS
 from transformer.checkpoint.snapshots import read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
@@ -122,8 +122,9 @@ def test_figures_and_default_are_those_of_the_stored_weights(run: Path, shipped:
     assert values["chrf"] == pytest.approx(again.chrf, abs=1e-3)
     assert values["signature"] == again.signature
 
-    exact = average_weights(RunFolder(run).epochs()[-metrics["chosen_on_val"]["averaged_epochs"] :])
-    for key, tensor in load_checkpoint(shipped).model.state_dict().items():
+    model, n_epochs = load_checkpoint(shipped).model, metrics["chosen_on_val"]["averaged_epochs"]
+    exact = average_weights(RunFolder(run).epochs()[-n_epochs:], model)
+    for key, tensor in model.state_dict().items():
         assert tensor.equal(exact[key].half().float())
 
     assert any(metrics["chosen_on_val"].items() <= each.items() for each in metrics["tried_on_val"])
@@ -197,9 +198,10 @@ def test_another_run_is_mixed_in_by_the_share_that_val_prefers_or_a_given_one(
     blends = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] > 1][: len(asked)]
     assert {tried["mixed_share"] for tried in blends} == set(asked)
     assert best["mixed_share"] == max(blends, key=lambda t: t["val_bleu"])["mixed_share"]
-    mine = average_weights([first, last][-best["averaged_epochs"] :])
-    theirs = average_weights([first])
-    for name, tensor in load_checkpoint(out).model.state_dict().items():
+    model = load_checkpoint(out).model
+    mine = average_weights([first, last][-best["averaged_epochs"] :], model)
+    theirs = average_weights([first], model)
+    for name, tensor in model.state_dict().items():
         mixed = (1 - best["mixed_share"]) * mine[name] + best["mixed_share"] * theirs[name]
         torch.testing.assert_close(tensor, mixed)
     text = (out / "README.md").read_text(encoding="utf-8")

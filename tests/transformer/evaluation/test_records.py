@@ -21,7 +21,7 @@ from tests.shipped import FOLDER
 from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
 from transformer.evaluation.card import card, meanings
-from transformer.evaluation.measure import held_out_text, load_any, predictions, read_metrics
+from transformer.evaluation.measure import files_of, held_out_text, predictions, read_metrics
 from transformer.evaluation.records import (
     BASELINES,
     MEASURED,
@@ -168,7 +168,7 @@ def test_typed_sentences_are_translated_and_judged_again(name: str) -> None:
 def test_predictions_are_measured_again(name: str) -> None:
     recipe, metrics = read_metrics(FOLDER / name)
     record = metrics[PREDICTIONS]["typed_sentences"]
-    found = load_any(FOLDER / name, recipe)
+    found = files_of(recipe).load(FOLDER / name)
     sources = [each.source for each in typed_sentences("en", "de")]
     assert record[MEASURED]["sha256"] == sha256("".join(f"{s}\n" for s in sources).encode())
     again = predictions(found.model, found.tokenizer, recipe, [(s, s) for s in sources])

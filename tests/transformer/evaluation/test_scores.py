@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.tiny_models import SENTENCES
+from transformer.commands.options import ALPHAS, BEAMS
 from transformer.evaluation import tune
 from transformer.evaluation.scores import evaluate_files, language_of, lc_tok, lc_tok_bleu, score
 from transformer.search.request import PAPER_DECODING, Decoding, default_decoding
@@ -162,8 +163,8 @@ def tuning(*trials: tuple[Decoding, float, float]) -> tune.Tuning:
 
 def test_the_papers_setting_stays_or_the_least_better_departure_is_chosen() -> None:
     assert tune.grid([2], [1.0]) == [PAPER_DECODING, Decoding(2, 1.0)]
-    settings = tune.grid()
-    assert len(settings) == len(set(settings)) == 1 + (len(tune.BEAMS) - 1) * len(tune.ALPHAS)
+    settings = tune.grid(BEAMS, ALPHAS)
+    assert len(settings) == len(set(settings)) == 1 + (len(BEAMS) - 1) * len(ALPHAS)
     assert PAPER_DECODING in settings
     by_luck = tuning((Decoding(5, 1.8), 33, 0.5), (Decoding(1, 0.0), 20, -3))
     assert by_luck.chosen == PAPER_DECODING and by_luck.best == Decoding(5, 1.8)

@@ -237,6 +237,7 @@ def test_they_are_a_sequence_of_the_records(made: list[Each]) -> None:
     )
     assert copy.deepcopy(compact) == compact
     assert bool(compact) == bool(made)
+    assert repr(compact) == f"<{len(made)} records of Each>"
     if made:
         assert compact != made[:-1] and made[0] in compact
 

@@ -192,12 +192,14 @@ def test_a_part_depends_on_its_own_side_alone(make: Make) -> None:
     split = split_logits(translator.model, trace, "encoder_self", 1)
     token = next(each for each in split.tokens if split.tokens.count(each) > 1)
     first, second = [i for i, each in enumerate(split.tokens) if each == token][:2]
-    assert_allclose(split.content_content[first], split.content_content[second], atol=1e-5)
-    assert not np.allclose(split.position_content[first], split.position_content[second])
+    content, position = (split.parts[f"{query}_content"] for query in ("content", "position"))
+    assert_allclose(content[first], content[second], atol=1e-5)
+    assert not np.allclose(position[first], position[second])
     other = translator.trace("A dog runs across it.", "Ein")
     n = min(len(trace.src_ids), len(other.src_ids))
     moved = split_logits(translator.model, other, "encoder_self", 1)
-    assert_allclose(moved.position_position[:n, :n], split.position_position[:n, :n], atol=1e-6)
+    here, there = (each.parts["position_position"][:n, :n] for each in (split, moved))
+    assert_allclose(there, here, atol=1e-6)
 
 
 def test_there_is_none_where_it_would_not_be_exact(make: Make) -> None:

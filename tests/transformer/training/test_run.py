@@ -16,8 +16,8 @@ import torch
 from tests.transformer.conftest import Command, parallel_text
 from tests.transformer.training.runs import assert_same_bits, log_lines, recipe, run, weights
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
+from transformer.checkpoint.reference import SNAPSHOTS, ModelRef
+from transformer.checkpoint.snapshots import read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.models.catalogue import inspect_entry
@@ -189,7 +189,7 @@ def test_an_interrupt_leaves_nothing(trained: Path, tmp_path: Path, tiny_checkpo
         keep_snapshots(tmp_path, kept, text)
     with pytest.raises(KeyboardInterrupt):
         keep_snapshots(trained, kept, text, progress=stop)
-    assert not (kept / FILE).exists()
+    assert not (kept / SNAPSHOTS).exists()
 
 
 def test_a_run_with_the_pieces_of_a_checkpoint(trained: Path, data: Path, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_without_residual_a_layer_returns_its_normalised_output() -> None:
 
 @pytest.mark.parametrize("change", ["no_scaling", "no_positions"])
 def test_a_kept_model_computes_what_was_trained(change: str, tmp_path: Path) -> None:
-    lane = Lane(TINY.replace(change=change), tmp_path / "0")
+    lane = Lane(replace(TINY, change=change), tmp_path / "0")
     assert lane.step()[0] > 0
     batch = collate(lane._held_out[0][:3], lane._held_out[1][:3])
     with torch.no_grad():
@@ -82,7 +83,7 @@ class Watched(Job[bool]):
 def test_a_paused_run_steps_continues_and_stops_on_request(tmp_path: Path) -> None:
     script = {0: Control("pause", until=1), 1: Control("pause", until=3), 3: Control(factor=3.0)}
     job = Watched(script)
-    run = ToyRun(tmp_path, [TINY, TINY.replace(change="one_head")], job)
+    run = ToyRun(tmp_path, [TINY, replace(TINY, change="one_head")], job)
     rates: list[float] = []
     step: Callable[[], None] = run._step
 
@@ -110,7 +111,7 @@ def test_pauses_and_settings_have_bounds(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "0" / KEPT).exists()
     for wrong in ({"task": "x"}, {"d_model": 4096}, {"n_heads": 3}, {"peak_lr": 9.0}, {"seed": 0}):
         with pytest.raises(ConfigError):
-            TINY.replace(**wrong)
+            replace(TINY, **wrong)
 
 
 def test_a_diverging_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transformer.search.scoring import masked
 from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
-from transformer.trees.score import Pcfg, Score, right_branching, score, total
+from transformer.trees.score import Pcfg, Score, right_branching, score
 from transformer.trees.tree import (
     MAX_DEPTH,
     Tree,
@@ -162,7 +162,7 @@ def test_a_tree_agrees_with_itself(tree: Tree) -> None:
     found = score(tree, tree)
     assert found.matched == found.gold == found.found
     assert (found.exact, found.crossing, found.tags) == (1, 0, found.words)
-    assert total([found, found]).gold == 2 * found.gold
+    assert (found + found).gold == 2 * found.gold
 
 
 PIECES = (

@@ -238,11 +238,8 @@ def _check_shapes(
     prefix = f"{kind.base_model_prefix}."
     for name, (file, (shape, _)) in stored.items():
         for alias in (name, prefix + name, name.removeprefix(prefix)):
-            if alias in expected and expected[alias] != shape:
-                raise CheckpointError(
-                    f"{file}: tensor {name!r} has shape {list(shape)}, "
-                    f"but {CONFIG} requires {list(expected[alias])}"
-                )
+            if alias in expected:
+                stores.check_shape(file, name, shape, expected[alias], CONFIG)
     if count > (1 + UNSTORED_SHARE) * n_stored + UNSTORED:
         raise CheckpointError(
             f"{path}: requires {count:,} parameters, but the weights are only {n_stored:,}"
@@ -251,13 +248,8 @@ def _check_shapes(
 
 def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None:
     """Raise `CheckpointError` for tensors that the library reports as missing or mismatched."""
-    mismatched = sorted(report.get("mismatched_keys") or ())
-    if mismatched:
-        name, stored, expected = mismatched[0]
-        raise CheckpointError(
-            f"{path}: tensor {name!r} has shape {list(stored)}, "
-            f"but {CONFIG} requires {list(expected)}"
-        )
+    for name, stored, expected in sorted(report.get("mismatched_keys") or ()):
+        stores.check_shape(path, name, stored, expected, CONFIG)
     missing = sorted(report.get("missing_keys") or ())
     if family == "encoder":  # the pooler reads the encoder's output and has no attention
         missing = [name for name in missing if "pooler" not in name]

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from transformer.checkpoint.folder import POSITION_TABLES, TWO_STACKS
 from transformer.checkpoint.shards import Stored
-from transformer.checkpoint.weights import Shape, about_stored, check_memory, check_type, in_memory
+from transformer.checkpoint.weights import (
+    Shape,
+    about_stored,
+    check_memory,
+    check_shape,
+    check_type,
+    in_memory,
+)  # fmt: skip
 from transformer.config import ModelConfig
 from transformer.files.folders import replaced_folder
 from transformer.files.torch_file import DTYPES
@@ -116,11 +123,7 @@ def gather(
             expected = (1, *expected) if alias.leading else expected
             shape, kind = stored.found[alias.name]
             path = stored.files[alias.name]
-            if shape != expected:
-                raise CheckpointError(
-                    f"{path}: tensor {alias.name!r} has shape {list(shape)}, "
-                    f"but {origin} requires {list(expected)}"
-                )
+            check_shape(path, alias.name, shape, expected, origin)
             check_type(path, alias.name, kind)
     used = {alias.name for aliases in places.values() for alias in aliases}
     for name in stored.found:

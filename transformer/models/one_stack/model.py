@@ -4,7 +4,6 @@ Like any checkpoint, they are untrusted: weights are numbers whose shapes match 
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -12,7 +11,6 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.checkpoint import folder as checkpoints
-from transformer.checkpoint.weights import Layout, SkipInit
 from transformer.config import ConfigError
 from transformer.hooks import Context, Hook, Stack, begun, sites
 from transformer.kernels import Dropout, causal_mask, in_stream
@@ -167,19 +165,6 @@ def _config_and_tokenizer(folder: Path) -> tuple[StackConfig, Tokenizer]:
     return config, tokenizer
 
 
-def _outline(config: StackConfig) -> OneStack:
-    with torch.device("meta"), SkipInit():
-        return OneStack(config)
-
-
-@lru_cache(maxsize=64)
-def stack_layout(config: StackConfig) -> Layout:
-    """Return the tensors of the model with this config, without allocating any."""
-    tensors = _outline(config).state_dict().items()
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
-    return Layout(shapes, {"generator.weight": "embedding.weight"}, config.n_parameters)
-
-
 def _complete(config: StackConfig, model: OneStack) -> None:
     if config.blocks.positions == "sinusoidal":  # still on the meta device
         model.positions = make_positions(config.blocks)
@@ -188,6 +173,6 @@ def _complete(config: StackConfig, model: OneStack) -> None:
 StackCheckpoint = checkpoints.Loaded[StackConfig, OneStack]
 
 ONE_STACK: checkpoints.ModelClass[StackConfig, OneStack, StackCheckpoint] = checkpoints.ModelClass(
-    _config_and_tokenizer, _outline, stack_layout, _complete, StackCheckpoint
+    _config_and_tokenizer, OneStack, _complete, StackCheckpoint
 )
 load_stack, check_stack, save_stack = ONE_STACK.load, ONE_STACK.check, ONE_STACK.save
