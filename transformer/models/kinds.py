@@ -23,6 +23,7 @@ from transformer.models.one_stack.config import StackConfig
 from transformer.models.one_stack.model import check_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import DEFAULT_DECODING
+from transformer.text.tokenizer import clean
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import CheckpointError
@@ -75,7 +76,7 @@ class Entry:
 
         Args: task: a key of `prefixes`, or a text; "" adds nothing.
         """
-        if not sentence.strip() or sentence.startswith(tuple(self.prefixes.values())):
+        if not clean(sentence) or sentence.startswith(tuple(self.prefixes.values())):
             return sentence
         known = {text.strip(): text for text in self.prefixes.values()} | dict(self.prefixes)
         return known.get(task.strip(), task) + sentence

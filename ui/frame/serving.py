@@ -54,9 +54,9 @@ def _warm_up() -> None:
 def _load_first_model() -> None:
     from transformer.device import available_devices
     from transformer.types import CheckpointError
-    from ui.work.results import entries, load, resolve
+    from ui.work.results import load, resolve
 
-    entry, _ = resolve("", entries())
+    entry, *_ = resolve("")
     if entry is None:
         gate.missing[:] = ["no checkpoint can be loaded"]
         return

@@ -44,7 +44,7 @@ from ui.frame.page import link_to
 from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of, recorded_sentence, writes
-from ui.work.results import entries, once, resolve
+from ui.work.results import once, resolve
 
 #: Maximum parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000
@@ -79,10 +79,9 @@ def draw_sidebar(asks: bool) -> View:
 
     Args: asks: False hides sentence and decoding, on pages that do not use them.
     """
-    listing = entries()
-    usable = {entry.name: entry for entry in listing if entry.ok}
     name = url_state.get(CHECKPOINT)
-    model, reason = resolve(name, listing)
+    model, reason, listing = resolve(name)
+    usable = {entry.name: entry for entry in listing if entry.ok}
     if model is not None and reason:
         text = f"The model {code(name)} {reason}; this is {code(model.name)}."
         st.toast(text, icon=":material/info:")
