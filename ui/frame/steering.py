@@ -190,6 +190,11 @@ _MOST_IDS = 2_000
 _BEGINS, _IS = "Begins with", "Is exactly"
 _HOW, _TEXT = "steer_how", "steer_text"
 _SEEN = "headlight_steer_seen"
+_ABOUT = linked(
+    "With a prefix, the search continues from it. A whole translation is read in one pass "
+    "(teacher forcing). To change a single token, choose another candidate among the bars.",
+    "prefix", "teacher forcing",
+)  # fmt: skip
 
 
 def _parse_ids(raw: str) -> tuple[int, ...]:
@@ -325,11 +330,7 @@ def draw_steer_form(view: View) -> None:
         )  # fmt: skip
     if wrong := st.session_state.get(_MESSAGE):
         st.warning(plain(wrong), icon=":material/short_text:")
-    note = (
-        "With a prefix, the search continues from it. A whole translation is read in one pass "
-        "(teacher forcing). To change a single token, choose another candidate among the bars."
-    )
-    st.caption(linked(note, "prefix", "teacher forcing"))
+    st.caption(_ABOUT)
 
 
 def _take(view: View) -> None:

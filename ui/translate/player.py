@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import LETTERS
 from figures.exhibit import Exhibit
@@ -19,8 +20,9 @@ from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
+from ui.core.glossary import word_start
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
-from ui.core.view import Side, View
+from ui.core.view import Side, View, said_next
 from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
@@ -157,6 +159,44 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     )
 
 
+def draw_steps(
+    side: Side, place: PlayerPlace, units: DeltaGenerator, download: DeltaGenerator
+) -> DeltaGenerator:
+    """Draw a single player with a caption on decoding; return the container between the two.
+
+    Args: place: the stored position.  units, download: containers of its controls, drawn last.
+    """
+    view, trace, words = side.view, side.trace, url_state.get(UNITS) == "words"
+    shown = measured_view(view, places_of(place))
+    if hint := said_next(view.sentence):
+        st.caption(hint)
+    draw_player(side, words=words)
+    between = st.container()
+    about = about_player(side) or "Attention is not by itself an explanation."
+    also = ", or take another candidate." if view.kind == "checkpoint" else "."
+    omitted = ""
+    if trace.search is None and not trace.forced and view.kind == "checkpoint":
+        omitted = (
+            " The other hypotheses of this long search were left out, so How it chose cannot "
+            "show its tree."
+        )
+    n_source, n_steps = len(trace.src_tokens), len(trace.predicted_tokens)
+    st.caption(
+        "Light marks where the decoder looks as it picks the next token. Step through "
+        f"it{also} {n_source} source and {n_steps} target tokens, pieces and `</s>`; "
+        f"{decoded_text(view, trace)}. {word_start(trace.src_tokens)} {about}{omitted}"
+    )
+    with units:
+        cells_control(units=True)
+    with download:
+        download_button(
+            partial(figure_of, shown, place, words=words), key="player_figure",
+            name=stem(place, words=words, measure=str(dict(shown.cells).get("measure", ""))),
+            n_numbers=n_steps * (n_source + n_steps + 4),
+        )  # fmt: skip
+    return between
+
+
 def default_step(trace: Trace, example: Example | None) -> int:
     """Return the step, from 1, at which an example's player opens.
 
@@ -225,15 +265,3 @@ BESIDE = Beside(
     settings=lambda side: {VIEW: "steps"}, params=(*PLACE, UNITS, *CellChoice.params()),
     lacks=lambda side: why_no_player(side.trace),
 )  # fmt: skip
-
-
-def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
-    """Draw the player's download button."""
-    n_steps = len(trace.predicted_tokens)
-    view = measured_view(view, places_of(place))
-    measure = str(dict(view.cells).get("measure", ""))
-    download_button(
-        partial(figure_of, view, place, words=words), key="player_figure",
-        name=stem(place, words=words, measure=measure),
-        n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
-    )  # fmt: skip
