@@ -28,10 +28,11 @@ from ui.frame.beside import PAIRINGS, Beside, Download, Pair, Setup, both_of
 from ui.frame.editing import EDITS
 from ui.frame.page import Page, all_pages, link_to, of_pages
 from ui.frame.pages import why_not
+from ui.frame.sidebar import languages_of
 from ui.frame.steering import PREFIX, TARGET
 from ui.frame.through_time import finished_in_words, others_in_time
 from ui.work.desk import get_tracer, load_for_visit, prepare
-from ui.work.languages import languages_of, recorded_sentence
+from ui.work.languages import recorded_sentence
 from ui.work.results import REFUSALS, load, resolve
 
 

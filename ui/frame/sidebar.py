@@ -43,7 +43,7 @@ from ui.frame.editing import draw_box, edited
 from ui.frame.page import link_to
 from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
-from ui.work.languages import languages_of, recorded_sentence, writes
+from ui.work.languages import recorded_sentence, spoken_by, tagged, writes
 from ui.work.results import once, resolve
 
 #: Maximum parameters of a "small model": half the paper's base model.
@@ -58,6 +58,7 @@ class About(NamedTuple):
     examples: Examples
     decoding: Decoding  # the model's defaults
     caption: str  # size and training
+    tags: Languages  # languages with tags in a checkpoint's vocabulary
 
     @classmethod
     def of(cls, entry: Entry) -> About:
@@ -66,9 +67,15 @@ class About(NamedTuple):
         def read() -> About:
             config, metrics = entry.config, entry.metrics
             caption = model_caption(entry, config) if config else plain(entry.about)
-            return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption)
+            tags = tagged(entry.ref.folder) if config else Languages()
+            return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption, tags)
 
         return once(("about", entry.ref, entry.name), read)
+
+
+def languages_of(entry: Entry, device: str) -> Languages:
+    """Return a model's languages; loads a model of the `transformers` library."""
+    return spoken_by(entry, device) if entry.kind == "huggingface" else About.of(entry).tags
 
 
 _KIND = "headlight_kind"
@@ -101,7 +108,7 @@ def draw_sidebar(asks: bool) -> View:
 
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
-    chosen, ours, about = entry.name, entry.kind == "checkpoint", About.of(entry)
+    ours, about = entry.kind == "checkpoint", About.of(entry)
     _resolve_sentence(about.examples)
     if (sentence := asked_for()) is not None:
         _ask(sentence)
@@ -115,7 +122,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         place = st.container()
         devices = available_devices()
         device = devices[0] if len(devices) == 1 else _draw_device(devices)
-        languages = languages_of(entry, device) if chosen else Languages()
+        languages = languages_of(entry, device)
         if languages.sources or languages.targets:
             with place:
                 _draw_languages(languages, url_state.get(SENTENCE))
