@@ -101,6 +101,8 @@ def first(side: Side) -> list[Computation[Any] | Request]:
 
 def why_no_view(view: View) -> str | None:
     """Return why the model cannot show the chosen view, or None."""
+    if view.kind == "archive" and (missing := why_no_player(get_trace(view))):
+        return missing
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
@@ -108,8 +110,7 @@ def why_no_view(view: View) -> str | None:
 def whole(view: View) -> None:
     """Draw the opening and the chosen view, or say why there is none."""
     chosen = url_state.get(TranslateChoice.view)
-    missing = why_no_player(get_trace(view)) or why_no_view(view)
-    if missing is not None:
+    if (missing := why_no_view(view)) is not None:
         st.info(missing, icon=":material/translate:")
         link_to("attention")
         return

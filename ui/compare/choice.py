@@ -26,8 +26,7 @@ from ui.core.widgets import Choice, bound, choose_one
 from ui.export.download import source_of
 from ui.frame.beside import PAIRINGS, Beside, Download, Pair, Setup, both_of
 from ui.frame.editing import EDITS
-from ui.frame.page import Page, all_pages, link_to, of_pages
-from ui.frame.pages import why_not
+from ui.frame.page import Page, all_pages, link_to, of_pages, why_not
 from ui.frame.sidebar import languages_of
 from ui.frame.steering import PREFIX, TARGET
 from ui.frame.through_time import finished_in_words, others_in_time
