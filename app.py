@@ -69,12 +69,12 @@ def main() -> None:
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
-    frame.draw_door(here, view)
     guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
         presenter.draw_presenter(guided, lecturing, guide.evidence() if guided else "")
+    frame.draw_door(here, view)
     if stop is not None and lecturing:
         lecture.draw_scene(stop, view)
     elif guided:

@@ -18,10 +18,10 @@ from transformer.types import AttentionKind
 from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.core.examples import examples_for
-from ui.core.glossary import EXPLANATIONS, Explanation
+from ui.core.glossary import EXPLANATIONS, Explanation, term
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, Request, Side, View, current_entries, current_view
-from ui.core.widgets import Choice, draw_explanation, draw_text, filled
+from ui.core.widgets import Choice, coloured, draw_text, filled
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
 from ui.frame.steering import use_checkpoint
@@ -329,10 +329,21 @@ def draw_door(on: Page, view: View) -> None:
         explanation = on.help or EXPLANATIONS.get((entry and entry.help) or on.path)
         if explanation is not None:
             with st.container(width="content"):
-                draw_explanation(explanation, *on.notes())
+                _draw_explanation(explanation, *on.notes())
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
             draw_text(view.sentence, view.spoken[0])
+
+
+def _draw_explanation(explanation: Explanation, *more: str) -> None:
+    with st.popover("What is this?", type="tertiary"):
+        for text in filter(None, (explanation.linked, *more)):
+            st.markdown(coloured(text))
+        for name in explanation.terms:
+            st.markdown(f"**{name[0].upper()}{name[1:]}.** {coloured(term(name))}")
+        for name in explanation.questions:
+            with st.expander(name):
+                st.markdown(coloured(term(name)))
 
 
 def _draw_undo(view: View) -> None:
