@@ -39,7 +39,7 @@ from ui.core.view import (
 )
 from ui.core.widgets import bound, draw_text, fill
 from ui.frame import steering
-from ui.frame.editing import draw_box, edited
+from ui.frame.editing import draw_box
 from ui.frame.page import link_to
 from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
@@ -70,7 +70,7 @@ class About(NamedTuple):
             tags = tagged(entry.ref.folder) if config else Languages()
             return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption, tags)
 
-        return once(("about", entry.ref, entry.name), read)
+        return once(("about", entry.ref.edited(""), entry.name), read)
 
 
 def languages_of(entry: Entry, device: str) -> Languages:
@@ -95,7 +95,7 @@ def draw_sidebar(asks: bool) -> View:
         steering.drop_ids()
     if model is None or model.name != name:
         url_state.put(CHECKPOINT, "" if model is None else model.name)
-    entry = edited(model or _NOTHING)
+    entry = model or _NOTHING
     listed = tuple((entry.ref, entry.name) for entry in usable.values())
     titles = once(("titles", listed), lambda: by_title(usable.values()))
     view = (
@@ -118,7 +118,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
             _draw_sentence(about.examples, _verb(entry, about.examples))
         if entry.prefixes:
             _draw_task(entry, visible=asks)
-        _draw_checkpoint(titles, entry, about.caption)
+        entry = _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
         devices = available_devices()
         device = devices[0] if len(devices) == 1 else _draw_device(devices)
@@ -156,7 +156,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
         if sentence is not None:
             st.caption("The sentence in this file")
             draw_text(shorten(sentence, 240) or "(without a text)", "")
-        _draw_checkpoint(titles, entry, plain(entry.about))
+        entry = _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
             "sentence."
@@ -251,10 +251,11 @@ def _changed_checkpoint() -> None:
     steering.use_checkpoint(url_state.get(CHECKPOINT))
 
 
-def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
+def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> Entry:
+    """Draw the choice of a model and its edits; return the edited model."""
     if not entry.name:
         _draw_models_link()
-        return
+        return entry
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
         **bound(CHECKPOINT, "checkpoint_box", _changed_checkpoint, entry.whole),
@@ -262,8 +263,9 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> N
     if caption:
         st.caption(caption)
     draw_switch(entry)
-    draw_box(entry)
+    edited = draw_box(entry)
     _draw_models_link()
+    return edited
 
 
 def model_caption(entry: Entry, config: ModelConfig) -> str:
