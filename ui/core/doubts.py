@@ -6,16 +6,15 @@ length limit neither fills a page nor looks intended.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from figures.labels import code
-from transformer.checkpoint.folder import COVERED, KINDS, training_text
+from transformer.checkpoint.folder import COVERED, KINDS, TrainingText
 from transformer.models.catalogue import Entry
 from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
@@ -54,9 +53,8 @@ def _listed(pieces: Sequence[str]) -> str:
     return ", ".join(code(piece, 20) for piece in pieces[:6]) + " and more" * (len(pieces) > 6)
 
 
-def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
+def length_warning(text: TrainingText | None, trace: Trace) -> str:
     """Return a sentence if the source is longer than the text trained on, else ""."""
-    text = training_text(metrics)
     length = len(trace.src_tokens) - len(trace.src_special)
     if text is None or length <= text.src_tokens:
         return ""
@@ -70,12 +68,6 @@ def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
 #: held-out sentences, three everyday models are wrong about 4 times as often below it as above it
 #: (`benchmarks/certainty.py`); rare words, copies and the beam's disagreement reveal much less.
 DOUBTED = 0.6
-
-
-def everyday(metrics: Mapping[str, Any]) -> bool:
-    """Return True for a model of everyday sentences, for which `DOUBTED` was measured."""
-    text = training_text(metrics)
-    return text is not None and text.kind == KINDS["tatoeba"]
 
 
 def uncertainty(trace: Trace) -> str:
@@ -140,9 +132,9 @@ def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
 
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
-    doubtful, cut = uncertainty(trace), cut_notice(trace)
+    doubtful, cut, text = uncertainty(trace), cut_notice(trace), entry.training_text
     mistake = known_mistake(entry, trace.source, trace.text)
-    reasons = [length_warning(entry.metrics, trace), mistake]
+    reasons = [length_warning(text, trace), mistake]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
@@ -151,10 +143,8 @@ def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
                     "translation is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
         reasons.append(f"The model does not know {count}: {_listed(pieces)}.")
-    elif (  # measured on finished models
-        not (reasons[0] or sampled) and entry.updates is None and everyday(entry.metrics)
-    ):  # fmt: skip
-        reasons.append(doubtful)
+    elif text and text.kind == KINDS["tatoeba"] and entry.updates is None:  # as measured
+        reasons.append("" if reasons[0] or sampled else doubtful)
     target = trace.predicted_tokens[: trace.n_forced]
     if lost := [at for at, p in enumerate(target) if is_unknown(p) or _bare(p) == UNKNOWN]:
         named = _listed(unknown_pieces(target, lost))
@@ -168,7 +158,7 @@ def draw_doubts(view: View, trace: Trace) -> None:
     if warning := " ".join(filter(None, reasons)):
         st.caption(f":material/info: {warning}")
     parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
-    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
+    if len(parts) > 1 and length_warning(view.entry.training_text, trace):
         st.selectbox(
             "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
             placeholder=f"Translate one of its {len(parts)} sentences",

@@ -14,7 +14,6 @@ import streamlit as st
 import torch
 
 from figures.labels import code, parameters, plain, shorten
-from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.models.catalogue import Entry, ModelRef
@@ -272,7 +271,7 @@ def model_caption(entry: Entry, config: ModelConfig) -> str:
     """Return a caption on a model's size and, if known, its training text."""
     shape = f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}"
     size = f"{parameters(config.n_parameters)} parameters"
-    text = training_text(entry.metrics)
+    text = entry.training_text
     if text is None or config.n_parameters > SMALL:
         return f"{examples_for(entry.name, entry.metrics).task.capitalize()}. {shape}, {size}."
     return (
