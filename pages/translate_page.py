@@ -91,7 +91,7 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    ensure_step(side, len(side.trace.predicted_tokens))
+    ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)
     shown = measured_player(side)

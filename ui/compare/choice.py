@@ -210,7 +210,7 @@ def second_sentence(view: View) -> str:
     """Return B's sentence: the stored sentence, the example's counterpart, or A's sentence."""
     if url_state.stored(CompareChoice.second):
         return url_state.get(CompareChoice.second).strip()
-    example = view.examples.like(view.sentence)
+    example = view.example
     return example.beside if example is not None and example.beside else view.sentence
 
 

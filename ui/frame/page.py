@@ -15,7 +15,6 @@ from figures.exhibit import Exhibit, file_stem
 from figures.labels import KIND_NAMES, plain
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
-from transformer.worker.job import offer_turn
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS, Explanation, term
@@ -111,8 +110,7 @@ class Page:
         return f"pages/{self.path}_page.py"
 
     def show(self) -> None:
-        """Yield to other runs, then draw the page."""
-        offer_turn()
+        """Draw the page."""
         view = current_view()
         if self.whole is not None:
             self.whole(view)

@@ -53,7 +53,7 @@ def place_now(side: Side | None = None) -> PlayerPlace:
     if side is None or side.letter:
         return place
     side = finished(side) or side
-    example = side.view.examples.like(side.view.sentence)
+    example = side.view.example
     layer, head = computed(
         side.view, Computation("telling", (), lambda _, trace: _telling(trace, example))
     )
@@ -77,10 +77,9 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     return replace(place, step=min(place.step, len(trace.predicted_ids)), layer=layer, head=head)
 
 
-def ensure_step(side: Side, n_steps: int) -> None:
-    """Store the default step unless `View.step` has one of `n_steps`."""
+def ensure_step(side: Side, n_steps: int, example: Example | None) -> None:
+    """Store the default step of an example unless `View.step` has one of `n_steps`."""
     if side.view.step(n_steps) is None:
-        example = side.view.examples.like(side.view.sentence)
         url_state.put(STEP, default_step((finished(side) or side).trace, example))
 
 
@@ -245,7 +244,7 @@ def _draw_controls(pair: Pair) -> None:
         cells_control()
     if pair.shown:
         steps = len(_leader(pair.shown).trace.predicted_tokens)
-        ensure_step(pair.shown[0], steps)
+        ensure_step(pair.shown[0], steps, pair.shown[0].view.example)
 
 
 def _draw_side(side: Side) -> None:

@@ -26,7 +26,7 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import BlankError, CheckpointError, InputError, Report
-from transformer.worker.job import paused, report, this_turn
+from transformer.worker.job import offer_turn, paused, report, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
 from ui.core.view import Request, View, ask_for
@@ -64,7 +64,7 @@ _MISSING = object()
 
 
 def fragment(draw: Callable[P, None]) -> Callable[P, None]:
-    """`st.fragment` for functions with long computations.
+    """`st.fragment` for functions with long computations, which yield to other runs first.
 
     A fragment rerun may only draw in an outside container that it used in the last full run, so it
     always empties the frame's progress container.
@@ -74,6 +74,7 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
         with run_in_turn():
+            offer_turn()
             _resume_elsewhere()
             _frames_place()
             draw(*args, **options)
