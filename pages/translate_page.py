@@ -10,8 +10,8 @@ from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
 from ui.core import url_state
-from ui.core.doubts import draw_doubts, headline
-from ui.core.view import Request, Side, View
+from ui.core.doubts import doubts, headline, parts_of
+from ui.core.view import Request, Side, View, ask_for
 from ui.core.widgets import UNITS, CellChoice, bound, draw_text, weights_alone
 from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
@@ -65,14 +65,20 @@ def draw(side: Side) -> None:
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         draw_text(text or "(an empty translation)", view.spoken[1])
-    draw_doubts(view, trace)
+    if warning := " ".join(doubts(view.entry, trace, sampled=view.sampling is not None)).strip():
+        st.caption(f":material/info: {warning}")
+    if parts := parts_of(view.sentence, view.entry, trace):
+        st.selectbox(
+            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
+            placeholder=f"Translate one of its {len(parts)} sentences",
+            on_change=lambda: ask_for(st.session_state["part_box"]),
+        )  # fmt: skip
     if chosen == "steps":
         with draw_steps(side, place, units, download):
             if not weights_alone():
-                kind, *cell = places_of(place)[0]
-                draw_keys(
-                    view, AttentionChoice(kind, "matrix", url_state.get(UNITS), cell=tuple(cell))
-                )
+                kind, *at = places_of(place)[0]
+                unit, cell = url_state.get(UNITS), (at[0], at[1])
+                draw_keys(view, AttentionChoice(kind, "matrix", unit, cell=cell))
         lacks = get_tracer(view).lacks("internals")
         st.toggle(
             "Source or prefix: where does each token come from?", disabled=lacks is not None,

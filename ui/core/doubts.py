@@ -1,7 +1,7 @@
 """Doubts about a translation: pieces that the model does not know, length, low probability, a cut.
 
 A translation that ends in a loop is shown without the repetition, so that a repetition up to the
-length limit neither fills a page nor looks intended.
+length limit neither fills a page nor looks intended. Needs no Streamlit.
 """
 
 import re
@@ -11,7 +11,6 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-import streamlit as st
 
 from figures.labels import code
 from transformer.checkpoint.folder import COVERED, KINDS, TrainingText
@@ -19,7 +18,6 @@ from transformer.models.catalogue import Entry
 from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
 from transformer.trace.records import Trace
-from ui.core.view import View, ask_for
 
 #: Sentence, wrong words and their correction, by model.
 _MISTAKES: dict[str, list[list[str]]] = tomllib.loads(
@@ -152,15 +150,7 @@ def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     return [*filter(None, reasons), cut]
 
 
-def draw_doubts(view: View, trace: Trace) -> None:
-    """Draw a quiet line on what makes a translation doubtful; offer a long text's sentences."""
-    reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
-    if warning := " ".join(filter(None, reasons)):
-        st.caption(f":material/info: {warning}")
-    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
-    if len(parts) > 1 and length_warning(view.entry.training_text, trace):
-        st.selectbox(
-            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
-            placeholder=f"Translate one of its {len(parts)} sentences",
-            on_change=lambda: ask_for(st.session_state["part_box"]),
-        )  # fmt: skip
+def parts_of(sentence: str, entry: Entry, trace: Trace) -> list[str]:
+    """Return the sentences of a text that is longer than the text trained on, else []."""
+    parts = re.split(r"(?<=[.!?…])\s+", sentence.strip())
+    return parts if parts[1:] and length_warning(entry.training_text, trace) else []
