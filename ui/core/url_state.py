@@ -382,8 +382,8 @@ def write_url() -> None:
 
 def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
     """Return the page's settings as raw strings, with changes applied."""
-    stored = ((name, _dict(_STORE).get(name, "")) for name in st.session_state.get(_SHOWN, []))
-    raws = {name: raw for name, raw in stored if len(raw) <= MAX_URL_CHARACTERS}
+    store, names = _dict(_STORE), st.session_state.get(_SHOWN, [])
+    raws = {name: raw for name in names if len(raw := store.get(name, "")) <= MAX_URL_CHARACTERS}
     raws |= {param.name: param.write(value) for param, value in (changes or {}).items()}
     return {name: raw for name, raw in raws.items() if raw}
 

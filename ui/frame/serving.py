@@ -28,9 +28,10 @@ _SLOW = ("transformer.translator", "pandas", "altair")
 
 @asynccontextmanager
 async def begin(app: Any) -> AsyncIterator[None]:
-    """Adapt Streamlit to the app, import slow libraries, and print the link for imports.
+    """Adapt Streamlit to the app, import what is slow, and print the link for imports.
 
-    A public server also loads the first model and starts a tracing process.
+    Checkpoints are listed before the first visitor asks for them. A public server also loads the
+    first model and starts a tracing process.
     """
     serve_every_address_by_the_app()
     drop_nested_messages()
@@ -45,11 +46,14 @@ async def begin(app: Any) -> AsyncIterator[None]:
 def _warm_up() -> None:
     for name in _SLOW:
         importlib.import_module(name)
+    from ui.frame.page import all_pages
+    from ui.work.results import WORKERS, entries
+
+    all_pages()  # imports their modules
+    entries()
     if is_public():
         gate.libraries.set()
         _load_first_model()
-        from ui.work.results import WORKERS
-
         # Beside many runs, a sentence traced in this process takes ten times as long.
         WORKERS.free(WAITING)
 
