@@ -6,11 +6,9 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from transformer.worker.job import offer_turn
 from ui.core import url_state
-from ui.frame import pages as frame
-from ui.frame.page import all_pages, asked_for_page, reload_changed
-from ui.frame.serving import begin
+from ui.frame import page as frame
+from ui.frame.serving import begin, logo
 from ui.hosting.gate import Gate, libraries
 from ui.hosting.start import problems
 from ui.work.desk import place_for_progress
@@ -22,20 +20,20 @@ STARTING = "Starting: PyTorch and the model are being loaded. Only the first vis
 
 def main() -> None:
     """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
-    st.set_page_config(page_title="Headlight", page_icon=frame.picture("mark"), layout="wide")
-    st.logo(frame.picture("headlight"), size="large")
+    st.set_page_config(page_title="Headlight", page_icon=logo("mark"), layout="wide")
+    st.logo(logo("headlight"), size="large")
     st.html(HERE / "ui/platform/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
-    reload_changed()
-    home = all_pages()[0]
+    frame.reload_changed()
+    home = frame.all_pages()[0]
     pages, others = frame.menu(home), frame.other_addresses()
     hidden = [alias for alias, _ in others.values()]
     page = st.navigation([*pages.values(), *hidden], position="top")
     for alias, meant in others.values():
         if page is alias:
             st.switch_page(pages[meant.path], query_params=st.query_params.to_dict())
-    here = next(entry for entry in all_pages() if pages[entry.path] is page)
+    here = next(entry for entry in frame.all_pages() if pages[entry.path] is page)
     if page.visibility == "hidden":  # rebuild the menu to mark this page
         pages = frame.menu(here)
         page = st.navigation([*pages.values(), *hidden], position="top")
@@ -61,7 +59,7 @@ def main() -> None:
         guide.leave()
     elif turned == "answer":
         url_state.put(guide.GUESS, guide.LAST)
-    path, values = asked_for_page()
+    path, values = frame.asked_for_page()
     if turned == "page":
         path, values = frame.view_beside(here, by)
         url_state.bring(values)
@@ -71,12 +69,12 @@ def main() -> None:
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture
     view = draw_sidebar(asks=here.model != "absent" or touring)
-    frame.draw_door(here, view)
     guided = stop is not None and guide.fits(view)
     if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
         presenter.draw_presenter(guided, lecturing, guide.evidence() if guided else "")
+    frame.draw_door(here, view)
     if stop is not None and lecturing:
         lecture.draw_scene(stop, view)
     elif guided:
@@ -99,7 +97,6 @@ def main() -> None:
     elif why is not None:
         frame.draw_not_offered(view, here, why)
     else:
-        offer_turn()
         page.run()
     url_state.write_url()
 

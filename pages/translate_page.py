@@ -1,37 +1,31 @@
 """Translate: step through decoding and watch where the model looks."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import shorten
-from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
 from ui.core import url_state
-from ui.core.doubts import doubts, headline, length_warning
-from ui.core.glossary import word_start
-from ui.core.view import Request, Side, View, ask_for, said_next
-from ui.core.widgets import UNITS, CellChoice, bound, cells_control, draw_text, weights_alone
+from ui.core.doubts import doubts, headline, parts_of
+from ui.core.view import Request, Side, View, ask_for
+from ui.core.widgets import UNITS, CellChoice, bound, draw_text, weights_alone
 from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
-from ui.frame.steering import decoded_text, draw_steer_form
+from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.exhibits import why_no_player
 from ui.translate.player import (
     BESIDE,
     PLACE,
-    about_player,
-    draw_player,
+    draw_steps,
     ensure_step,
     measured_player,
-    offer,
     place_now,
-    places_now,
+    places_of,
     player_of,
     remember,
     within,
@@ -71,11 +65,20 @@ def draw(side: Side) -> None:
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         draw_text(text or "(an empty translation)", view.spoken[1])
-    draw_warnings(view, trace)
+    if warning := " ".join(doubts(view.entry, trace, sampled=view.sampling is not None)).strip():
+        st.caption(f":material/info: {warning}")
+    if parts := parts_of(view.sentence, view.entry, trace):
+        st.selectbox(
+            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
+            placeholder=f"Translate one of its {len(parts)} sentences",
+            on_change=lambda: ask_for(st.session_state["part_box"]),
+        )  # fmt: skip
     if chosen == "steps":
-        draw_steps(view, trace, units)
-        with download:
-            offer(view, trace, place, words=url_state.get(UNITS) == "words")
+        with draw_steps(side, place, units, download):
+            if not weights_alone():
+                kind, *at = places_of(place)[0]
+                unit, cell = url_state.get(UNITS), (at[0], at[1])
+                draw_keys(view, AttentionChoice(kind, "matrix", unit, cell=cell))
         lacks = get_tracer(view).lacks("internals")
         st.toggle(
             "Source or prefix: where does each token come from?", disabled=lacks is not None,
@@ -89,52 +92,12 @@ def draw(side: Side) -> None:
         st.markdown(said_of_changes(view, trace, get_trace(view.original)))
 
 
-def draw_warnings(view: View, trace: Trace) -> None:
-    """Draw a quiet line on what makes a translation doubtful; offer a long text's sentences."""
-    reasons = doubts(view.entry, trace, sampled=view.sampling is not None)
-    if warning := " ".join(filter(None, reasons)):
-        st.caption(f":material/info: {warning}")
-    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
-    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
-        st.selectbox(
-            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
-            placeholder=f"Translate one of its {len(parts)} sentences",
-            on_change=lambda: ask_for(st.session_state["part_box"]),
-        )  # fmt: skip
-
-
-def draw_steps(view: View, trace: Trace, units: DeltaGenerator) -> None:
-    """Draw the player and a caption on decoding."""
-    if hint := said_next(view.sentence):
-        st.caption(hint)
-    with units:
-        cells_control(units=True)
-    draw_player(Side(view, trace), words=url_state.get(UNITS) == "words")
-    about = about_player(Side(view, trace)) or "Attention is not by itself an explanation."
-    if not weights_alone():
-        kind, layer, head = places_now(Side(view, trace))[0]
-        draw_keys(view, AttentionChoice(kind, "matrix", url_state.get(UNITS), cell=(layer, head)))
-    also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    omitted = ""
-    if trace.search is None and not trace.forced and view.kind == "checkpoint":
-        omitted = (
-            " The other hypotheses of this long search were left out, so How it chose cannot "
-            "show its tree."
-        )
-    st.caption(
-        f"Light marks where the decoder looks as it picks the next token. Step through it{also} "
-        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
-        f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        f"{about}{omitted}"
-    )
-
-
 def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the chosen view's first computations."""
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    ensure_step(side, len(side.trace.predicted_tokens))
+    ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)
     shown = measured_player(side)
@@ -144,6 +107,8 @@ def first(side: Side) -> list[Computation[Any] | Request]:
 
 def why_no_view(view: View) -> str | None:
     """Return why the model cannot show the chosen view, or None."""
+    if view.kind == "archive" and (missing := why_no_player(get_trace(view))):
+        return missing
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
@@ -151,8 +116,7 @@ def why_no_view(view: View) -> str | None:
 def whole(view: View) -> None:
     """Draw the opening and the chosen view, or say why there is none."""
     chosen = url_state.get(TranslateChoice.view)
-    missing = why_no_player(get_trace(view)) or why_no_view(view)
-    if missing is not None:
+    if (missing := why_no_view(view)) is not None:
         st.info(missing, icon=":material/translate:")
         link_to("attention")
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformer.models.catalogue import inspect_entry
 from ui.core.view import View
-from ui.work.languages import languages_of
+from ui.frame.sidebar import languages_of
 
 
 def make_view(path: Path, sentence: str = "A dog runs.", **more: Any) -> View:

@@ -30,6 +30,10 @@ class InputError(ValueError):
     """Input that cannot be used; the message names it, its value, and allowed values."""
 
 
+class BlankError(InputError):
+    """A sentence in which cleaning for the tokenizer leaves nothing."""
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

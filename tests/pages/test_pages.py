@@ -237,8 +237,7 @@ def test_the_doors_keep_their_order_on_every_view_of_a_page() -> None:
         import streamlit as st
 
         from ui.core import url_state
-        from ui.frame.page import all_pages
-        from ui.frame.pages import menu
+        from ui.frame.page import all_pages, menu
 
         for page in all_pages():
             for entry in page.entries:

@@ -4,11 +4,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self
 
-from transformer.checkpoint.folder import check_checkpoint, read_metrics
+from transformer.checkpoint.folder import (
+    TrainingText,
+    check_checkpoint,
+    read_metrics,
+    training_text,
+)
 from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History, readable_history
 from transformer.checkpoint.weights import weights_digest
@@ -23,6 +28,7 @@ from transformer.models.one_stack.config import StackConfig
 from transformer.models.one_stack.model import check_stack
 from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import DEFAULT_DECODING
+from transformer.text.tokenizer import clean
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import CheckpointError
@@ -70,12 +76,17 @@ class Entry:
         """Checkpoint name without the updates of a snapshot."""
         return self.name if self.updates is None else split_name(self.name)[0]
 
+    @cached_property
+    def training_text(self) -> TrainingText | None:
+        """Kind and length of the text trained on, if its record is valid."""
+        return training_text(self.metrics)
+
     def prefixed(self, sentence: str, task: str) -> str:
         """Return a sentence after a prefix, unless it is blank or begins with one of the model's.
 
         Args: task: a key of `prefixes`, or a text; "" adds nothing.
         """
-        if not sentence.strip() or sentence.startswith(tuple(self.prefixes.values())):
+        if not clean(sentence) or sentence.startswith(tuple(self.prefixes.values())):
             return sentence
         known = {text.strip(): text for text in self.prefixes.values()} | dict(self.prefixes)
         return known.get(task.strip(), task) + sentence

@@ -9,7 +9,7 @@ from transformer.edits.language import Edit
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.marks import as_unknown
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
-from transformer.types import InputError
+from transformer.types import BlankError, InputError
 
 #: Tokens by which a translation may exceed its source in the paper (section 6.1); 300 for parses
 #: (section 6.3).
@@ -83,7 +83,7 @@ class Reader:
         def read(sentence: str | Ids) -> Source:
             source = self.source(sentence)
             if not blank and not source.ids:
-                raise InputError("the sentence is blank; type at least one character")
+                raise BlankError("the sentence is blank; type at least one character")
             return source
 
         return _each("sentence", sentences, read)
@@ -166,7 +166,7 @@ def _each(what: str, items: Iterable[str | Ids], read: Callable[[str | Ids], Rea
         try:
             results.append(read(item))
         except InputError as error:
-            raise InputError(f"{what} {index}: {error}" if len(every) > 1 else error) from None
+            raise type(error)(f"{what} {index}: {error}" if len(every) > 1 else error) from None
     return results
 
 

@@ -27,7 +27,8 @@ from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
 from ui.core.view import View
 from ui.core.widgets import UNITS, choose_one, filled, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
-from ui.frame.steering import begin_with, draw_why_link
+from ui.frame.page import link_to
+from ui.frame.steering import begin_with, why_link
 from ui.work.desk import computed, drawn, get_translator
 from ui.work.results import Computation
 
@@ -127,7 +128,7 @@ def _draw_why_link(search: Search, one: Node, other: Node) -> None:
     """Link to why the model preferred one of two nodes that follow the same tokens."""
     prefix = [] if one.parent < 0 else [n.token_id for n in search.tree.prefix(one.parent)]
     pair = [(node.token_id, node.token) for node in (one, other)]
-    draw_why_link(search.trace, prefix, *pair)
+    link_to(*why_link(search.trace, prefix, *pair))
 
 
 def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:

@@ -26,13 +26,13 @@ from ui.core.widgets import Choice, bound, choose_one
 from ui.export.download import source_of
 from ui.frame.beside import PAIRINGS, Beside, Download, Pair, Setup, both_of
 from ui.frame.editing import EDITS
-from ui.frame.page import Page, all_pages, link_to, of_pages
-from ui.frame.pages import why_not
+from ui.frame.page import Page, all_pages, link_to, of_pages, why_not
+from ui.frame.sidebar import languages_of
 from ui.frame.steering import PREFIX, TARGET
 from ui.frame.through_time import finished_in_words, others_in_time
 from ui.work.desk import get_tracer, load_for_visit, prepare
-from ui.work.languages import languages_of, recorded_sentence
-from ui.work.results import REFUSALS, fresh, load
+from ui.work.languages import recorded_sentence
+from ui.work.results import REFUSALS, load, resolve
 
 
 class Section(NamedTuple):
@@ -147,8 +147,7 @@ def prepare_right(setup: Setup, left: Trace) -> None:
 
 def read_setup(view: View) -> Setup:
     """Read the setup from settings, with defaults for missing or unusable values."""
-    entries = {entry.name: entry for entry in current_entries()}
-    metrics = {name: entry.metrics for name, entry in entries.items() if entry.ok}
+    metrics = {entry.name: entry.metrics for entry in current_entries() if entry.ok}
     others = others_in_time(view.entry) + readers(view.entry.whole, metrics)
     name, pairing = CompareChoice.read().other, CompareChoice.read().pairing
     if not url_state.stored(CompareChoice.pairing):
@@ -162,21 +161,19 @@ def read_setup(view: View) -> Setup:
         return Setup(pairing, view.original, view, others)
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
-    refused, entry = "", find(entries, name)
-    if entry is None or not entry.ok:
-        if name:
-            refused = "cannot be used" if name in entries else "is not installed"
-        entry = find(entries, others[0])
-        assert entry is not None
+    entry, refused, _ = resolve(name)
+    if refused or not name:
+        entry, *_ = resolve(others[0])
     elif name not in others:  # another checkpoint's training snapshot, from a link
         others = (name, *others)
+    assert entry is not None
     return Setup("models", view, beside(view, entry), others, refused)
 
 
 def beside(view: View, entry: Entry) -> View:
     """Return another model's view with the settings that it supports."""
     languages = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
-    other = replace(view, entry=fresh(entry), prefix=(), languages=languages)
+    other = replace(view, entry=entry, prefix=(), languages=languages)
     if entry.kind == "archive":
         sentence = recorded_sentence(entry) or ""
         return replace(
@@ -213,7 +210,7 @@ def second_sentence(view: View) -> str:
     """Return B's sentence: the stored sentence, the example's counterpart, or A's sentence."""
     if url_state.stored(CompareChoice.second):
         return url_state.get(CompareChoice.second).strip()
-    example = view.examples.like(view.sentence)
+    example = view.example
     return example.beside if example is not None and example.beside else view.sentence
 
 

@@ -28,7 +28,8 @@ from ui.core.widgets import bound, choose_one, draw_text
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Download, Maker, Pair, Setup, both_of
 from ui.frame.editing import draw_changes, said_of_changes
-from ui.frame.steering import draw_why_link
+from ui.frame.page import link_to
+from ui.frame.steering import why_link
 from ui.positions.exhibits import STACKS, OwnPositions, added_positions, own_positions
 from ui.positions.views import PositionsChoice, draw_positions
 from ui.tokens import panels
@@ -312,7 +313,7 @@ def draw_difference(setup: Setup, sides: tuple[Side, Side]) -> None:
     ):  # fmt: skip
         pair = [(side.trace.predicted_ids[at], side.trace.predicted_tokens[at]) for side in sides]
         with summary:
-            draw_why_link(left.trace, left.trace.predicted_ids[:at], *pair)
+            link_to(*why_link(left.trace, left.trace.predicted_ids[:at], *pair))
     with switches.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
             "Token by token", **bound(CompareChoice.scored),

@@ -16,8 +16,8 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -68,13 +68,11 @@ class Component(Generic[T]):
     #: the component has no choices
     parse: Callable[[Any], T | None] | None = None
     of: str = ""  # identifies the content that choices refer to; others' choices are ignored
+    digest: bytes = field(init=False, default=b"")  # content digest of a component with choices
 
-    @cached_property
-    def digest(self) -> bytes:
-        """Content digest."""
-        content = hashlib.blake2b(repr(dict(self.header)).encode("utf-8", "replace"))
-        content.update(self.body)
-        return content.digest()
+    def __post_init__(self) -> None:
+        if self.parse is not None:
+            object.__setattr__(self, "digest", _digest(self.header, self.body))
 
     def message(self) -> bytes:
         """Return the message for an offline page."""
@@ -88,6 +86,12 @@ class Component(Generic[T]):
     ) -> Offline:
         """Return the component for an offline file; see `Offline` for the arguments."""
         return Offline(self.name, self.message(), follows, title)
+
+
+def _digest(header: Mapping[str, Any], body: bytes) -> bytes:
+    content = hashlib.blake2b(repr(dict(header)).encode("utf-8", "replace"))
+    content.update(body)
+    return content.digest()
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:

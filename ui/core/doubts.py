@@ -6,15 +6,14 @@ length limit neither fills a page nor looks intended. Needs no Streamlit.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from figures.labels import code
-from transformer.checkpoint.folder import COVERED, KINDS, training_text
+from transformer.checkpoint.folder import COVERED, KINDS, TrainingText
 from transformer.models.catalogue import Entry
 from transformer.search.loops import Loop, find_loop
 from transformer.text.marks import decoded, is_unknown, unmarked
@@ -52,9 +51,8 @@ def _listed(pieces: Sequence[str]) -> str:
     return ", ".join(code(piece, 20) for piece in pieces[:6]) + " and more" * (len(pieces) > 6)
 
 
-def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
+def length_warning(text: TrainingText | None, trace: Trace) -> str:
     """Return a sentence if the source is longer than the text trained on, else ""."""
-    text = training_text(metrics)
     length = len(trace.src_tokens) - len(trace.src_special)
     if text is None or length <= text.src_tokens:
         return ""
@@ -68,12 +66,6 @@ def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
 #: held-out sentences, three everyday models are wrong about 4 times as often below it as above it
 #: (`benchmarks/certainty.py`); rare words, copies and the beam's disagreement reveal much less.
 DOUBTED = 0.6
-
-
-def everyday(metrics: Mapping[str, Any]) -> bool:
-    """Return True for a model of everyday sentences, for which `DOUBTED` was measured."""
-    text = training_text(metrics)
-    return text is not None and text.kind == KINDS["tatoeba"]
 
 
 def uncertainty(trace: Trace) -> str:
@@ -138,9 +130,9 @@ def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
 
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
-    doubtful, cut = uncertainty(trace), cut_notice(trace)
+    doubtful, cut, text = uncertainty(trace), cut_notice(trace), entry.training_text
     mistake = known_mistake(entry, trace.source, trace.text)
-    reasons = [length_warning(entry.metrics, trace), mistake]
+    reasons = [length_warning(text, trace), mistake]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
@@ -149,12 +141,16 @@ def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
                     "translation is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
         reasons.append(f"The model does not know {count}: {_listed(pieces)}.")
-    elif (  # measured on finished models
-        not (reasons[0] or sampled) and entry.updates is None and everyday(entry.metrics)
-    ):  # fmt: skip
-        reasons.append(doubtful)
+    elif text and text.kind == KINDS["tatoeba"] and entry.updates is None:  # as measured
+        reasons.append("" if reasons[0] or sampled else doubtful)
     target = trace.predicted_tokens[: trace.n_forced]
     if lost := [at for at, p in enumerate(target) if is_unknown(p) or _bare(p) == UNKNOWN]:
         named = _listed(unknown_pieces(target, lost))
         reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}: {named}.")
     return [*filter(None, reasons), cut]
+
+
+def parts_of(sentence: str, entry: Entry, trace: Trace) -> list[str]:
+    """Return the sentences of a text that is longer than the text trained on, else []."""
+    parts = re.split(r"(?<=[.!?…])\s+", sentence.strip())
+    return parts if parts[1:] and length_warning(entry.training_text, trace) else []

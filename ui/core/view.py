@@ -22,7 +22,7 @@ from transformer.search.rules import Sampling
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.examples import Examples, examples_for, languages_of_training, title_of
+from ui.core.examples import Example, Examples, examples_for, languages_of_training, title_of
 from ui.core.languages import Languages, nearest_code, tag_of, typed_tag
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.widgets import Choice
@@ -172,6 +172,11 @@ class View:
     def examples(self) -> Examples:
         """Example sentences for the model."""
         return examples_for(self.checkpoint, self.entry.metrics)
+
+    @property
+    def example(self) -> Example | None:
+        """The example that the sentence is or resembles, see `Examples.like`."""
+        return self.examples.like(self.sentence)
 
     @property
     def spoken(self) -> tuple[str, str]:

@@ -16,18 +16,19 @@ Side B of Compare stores the same fields under other names, see `ui.core.view.Si
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from html import escape
 from typing import Any, Self, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.palette import ROLES
+from figures.palette import ROLES, Theme
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.glossary import CELL_TEXTS, HINTS, Explanation, term
+from ui.core.glossary import CELL_TEXTS, HINTS, term
 from ui.core.layout import current_theme
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.platform.session import reports
@@ -311,18 +312,6 @@ def draw_text(text: str, language: str, new: str = "") -> None:
     st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
 
 
-def draw_explanation(explanation: Explanation, *more: str) -> None:
-    """Draw a popover with an explanation, further paragraphs, terms and questions."""
-    with st.popover("What is this?", type="tertiary"):
-        for text in filter(None, (explanation.linked, *more)):
-            st.markdown(coloured(text))
-        for name in explanation.terms:
-            st.markdown(f"**{name[0].upper()}{name[1:]}.** {coloured(term(name))}")
-        for name in explanation.questions:
-            with st.expander(name):
-                st.markdown(coloured(term(name)))
-
-
 def raw_box(
     where: DeltaGenerator, label: str, param: Param[Any], raws: Sequence[str], value: str, *,
     key: str, named: Callable[[str], str], help: str | None = None,
@@ -341,7 +330,12 @@ def raw_box(
 
 def coloured(text: str) -> str:
     """Colour queries, keys, values and the stream in the formulas of a Markdown text."""
-    colours = ROLES[current_theme()]
+    return _coloured(text, current_theme())
+
+
+@lru_cache(maxsize=500)
+def _coloured(text: str, theme: Theme) -> str:
+    colours = ROLES[theme]
     # Not the k of d_k, nor the V of a vocabulary.
     role = r"(?<![a-z\\/$])[QKV](?![a-z])|(?<![a-zA-Z\\_])([qkv](?=_)|x(?=[_^]))"
 

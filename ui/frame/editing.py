@@ -165,7 +165,7 @@ EXAMPLES = {
 }
 
 
-def edited(entry: Entry) -> Entry:
+def _edited(entry: Entry) -> Entry:
     """Return the edited model's entry; edits that it cannot take are dropped with a message."""
     steps: list[list[Edit]] = []
     dropped: list[str] = []
@@ -217,12 +217,13 @@ def draw_bar(view: View) -> None:
                   on_click=_put, args=((),))  # fmt: skip
 
 
-def draw_box(entry: Entry) -> None:
-    """Draw the popover for typing edits, or say why the model takes none."""
+def draw_box(entry: Entry) -> Entry:
+    """Draw the popover for typing edits, or say why the model takes none; return it edited."""
+    edited = _edited(entry)
     if entry.kind != "checkpoint":
         if reason := NO_EDITS.get(entry.kind):
             st.caption(f":material/content_cut: Parts of this model cannot be taken out. {reason}")
-        return
+        return edited
     with st.popover("Take parts out", icon=":material/content_cut:", type="tertiary"):
         st.caption(
             "What does a part do? Take it out, and see what changes on every page. Layers, heads "
@@ -235,6 +236,7 @@ def draw_box(entry: Entry) -> None:
                       placeholder="scale decoder.1 0.5")  # fmt: skip
         if refused := st.session_state.pop(_REFUSED, ""):
             st.error(plain(refused))
+    return edited
 
 
 def add(text: str) -> None:
@@ -371,7 +373,7 @@ def _texts() -> list[list[str]]:
 
 
 def _steps() -> list[list[Edit]]:
-    """Return the link's edits by step; `edited` has removed invalid ones."""
+    """Return the link's edits by step; `draw_box` has removed invalid ones."""
     return [[parse_edit(text) for text in step] for step in _texts() if step]
 
 

@@ -1,12 +1,15 @@
-"""Server start: app addresses, and imports that take seconds."""
+"""Server start: app addresses, imports that take seconds, and the logo."""
 
 import asyncio
 import importlib
 import logging
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from transformer.worker.process import WAITING
@@ -58,9 +61,9 @@ def _warm_up() -> None:
 def _load_first_model() -> None:
     from transformer.device import available_devices
     from transformer.types import CheckpointError
-    from ui.work.results import entries, load, resolve
+    from ui.work.results import load, resolve
 
-    entry, _ = resolve("", entries())
+    entry, *_ = resolve("")
     if entry is None:
         gate.missing[:] = ["no checkpoint can be loaded"]
         return
@@ -70,3 +73,10 @@ def _load_first_model() -> None:
     except (CheckpointError, MemoryError) as error:
         logging.getLogger(__name__).error("%s cannot be loaded: %s", entry.name, error)
         gate.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]
+
+
+@cache
+def logo(name: str) -> str:
+    """Return a logo file as a `data:` URI."""
+    code = b64encode((Path(__file__).parent / f"logo/{name}.svg").read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{code}"

@@ -14,7 +14,6 @@ import streamlit as st
 import torch
 
 from figures.labels import code, parameters, plain, shorten
-from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.models.catalogue import Entry, ModelRef
@@ -39,12 +38,12 @@ from ui.core.view import (
 )
 from ui.core.widgets import bound, draw_text, fill
 from ui.frame import steering
-from ui.frame.editing import draw_box, edited
+from ui.frame.editing import draw_box
 from ui.frame.page import link_to
 from ui.frame.steering import draw_decoding, restart
 from ui.frame.through_time import draw_switch
-from ui.work.languages import languages_of, recorded_sentence, writes
-from ui.work.results import entries, once, resolve
+from ui.work.languages import recorded_sentence, spoken_by, tagged, writes
+from ui.work.results import once, resolve
 
 #: Maximum parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000
@@ -58,6 +57,7 @@ class About(NamedTuple):
     examples: Examples
     decoding: Decoding  # the model's defaults
     caption: str  # size and training
+    tags: Languages  # languages with tags in a checkpoint's vocabulary
 
     @classmethod
     def of(cls, entry: Entry) -> About:
@@ -66,9 +66,15 @@ class About(NamedTuple):
         def read() -> About:
             config, metrics = entry.config, entry.metrics
             caption = model_caption(entry, config) if config else plain(entry.about)
-            return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption)
+            tags = tagged(entry.ref.folder) if config else Languages()
+            return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption, tags)
 
-        return once(("about", entry.ref, entry.name), read)
+        return once(("about", entry.ref.edited(""), entry.name), read)
+
+
+def languages_of(entry: Entry, device: str) -> Languages:
+    """Return a model's languages; loads a model of the `transformers` library."""
+    return spoken_by(entry, device) if entry.kind == "huggingface" else About.of(entry).tags
 
 
 _KIND = "headlight_kind"
@@ -79,17 +85,16 @@ def draw_sidebar(asks: bool) -> View:
 
     Args: asks: False hides sentence and decoding, on pages that do not use them.
     """
-    listing = entries()
-    usable = {entry.name: entry for entry in listing if entry.ok}
     name = url_state.get(CHECKPOINT)
-    model, reason = resolve(name, listing)
+    model, reason, listing = resolve(name)
+    usable = {entry.name: entry for entry in listing if entry.ok}
     if model is not None and reason:
         text = f"The model {code(name)} {reason}; this is {code(model.name)}."
         st.toast(text, icon=":material/info:")
         steering.drop_ids()
     if model is None or model.name != name:
         url_state.put(CHECKPOINT, "" if model is None else model.name)
-    entry = edited(model or _NOTHING)
+    entry = model or _NOTHING
     listed = tuple((entry.ref, entry.name) for entry in usable.values())
     titles = once(("titles", listed), lambda: by_title(usable.values()))
     view = (
@@ -102,7 +107,7 @@ def draw_sidebar(asks: bool) -> View:
 
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
-    chosen, ours, about = entry.name, entry.kind == "checkpoint", About.of(entry)
+    ours, about = entry.kind == "checkpoint", About.of(entry)
     _resolve_sentence(about.examples)
     if (sentence := asked_for()) is not None:
         _ask(sentence)
@@ -112,11 +117,11 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
             _draw_sentence(about.examples, _verb(entry, about.examples))
         if entry.prefixes:
             _draw_task(entry, visible=asks)
-        _draw_checkpoint(titles, entry, about.caption)
+        entry = _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
         devices = available_devices()
         device = devices[0] if len(devices) == 1 else _draw_device(devices)
-        languages = languages_of(entry, device) if chosen else Languages()
+        languages = languages_of(entry, device)
         if languages.sources or languages.targets:
             with place:
                 _draw_languages(languages, url_state.get(SENTENCE))
@@ -150,7 +155,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
         if sentence is not None:
             st.caption("The sentence in this file")
             draw_text(shorten(sentence, 240) or "(without a text)", "")
-        _draw_checkpoint(titles, entry, plain(entry.about))
+        entry = _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
             "sentence."
@@ -245,10 +250,11 @@ def _changed_checkpoint() -> None:
     steering.use_checkpoint(url_state.get(CHECKPOINT))
 
 
-def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
+def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> Entry:
+    """Draw the choice of a model and its edits; return the edited model."""
     if not entry.name:
         _draw_models_link()
-        return
+        return entry
     st.selectbox(
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
         **bound(CHECKPOINT, "checkpoint_box", _changed_checkpoint, entry.whole),
@@ -256,15 +262,16 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> N
     if caption:
         st.caption(caption)
     draw_switch(entry)
-    draw_box(entry)
+    edited = draw_box(entry)
     _draw_models_link()
+    return edited
 
 
 def model_caption(entry: Entry, config: ModelConfig) -> str:
     """Return a caption on a model's size and, if known, its training text."""
     shape = f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}"
     size = f"{parameters(config.n_parameters)} parameters"
-    text = training_text(entry.metrics)
+    text = entry.training_text
     if text is None or config.n_parameters > SMALL:
         return f"{examples_for(entry.name, entry.metrics).task.capitalize()}. {shape}, {size}."
     return (

@@ -24,7 +24,6 @@ from ui.core.glossary import linked, term
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, MAX_ALPHA, MAX_BEAM, SearchChoice, View
 from ui.core.widgets import bound, filled
-from ui.frame.page import link_to
 from ui.work.desk import get_translator, load_for_visit, resume
 from ui.work.visit import fall_back
 
@@ -190,6 +189,11 @@ _MOST_IDS = 2_000
 _BEGINS, _IS = "Begins with", "Is exactly"
 _HOW, _TEXT = "steer_how", "steer_text"
 _SEEN = "headlight_steer_seen"
+_ABOUT = linked(
+    "With a prefix, the search continues from it. A whole translation is read in one pass "
+    "(teacher forcing). To change a single token, choose another candidate among the bars.",
+    "prefix", "teacher forcing",
+)  # fmt: skip
 
 
 def _parse_ids(raw: str) -> tuple[int, ...]:
@@ -325,11 +329,7 @@ def draw_steer_form(view: View) -> None:
         )  # fmt: skip
     if wrong := st.session_state.get(_MESSAGE):
         st.warning(plain(wrong), icon=":material/short_text:")
-    note = (
-        "With a prefix, the search continues from it. A whole translation is read in one pass "
-        "(teacher forcing). To change a single token, choose another candidate among the bars."
-    )
-    st.caption(linked(note, "prefix", "teacher forcing"))
+    st.caption(_ABOUT)
 
 
 def _take(view: View) -> None:
@@ -352,10 +352,10 @@ def _take(view: View) -> None:
         follow_target(text)
 
 
-def draw_why_link(
+def why_link(
     trace: Trace, prefix: Sequence[int], one: tuple[int, str], other: tuple[int, str]
-) -> None:
-    """Draw a link to the comparison of two candidates.
+) -> tuple[str, str, str, dict[Param[Any], Any]]:
+    """Return `link_to` arguments for the comparison of two candidates.
 
     Args:
         prefix: ids of the tokens before them; the link steers a translation that begins
@@ -367,7 +367,7 @@ def draw_why_link(
     if trace.predicted_ids[:step] != tuple(prefix) or step >= len(trace.predicted_ids):
         changes[PREFIX] = tuple(prefix)
     names = [code(plain_token(piece)) for _, piece in (one, other)]
-    link_to(
+    return (
         "translate", f"Why {names[0]}, not {names[1]}?", ":material/balance:",
         {VIEW: "why", STEP: step + 1, WHY: (one[0], other[0]), **changes},
     )  # fmt: skip

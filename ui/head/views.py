@@ -138,8 +138,7 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
 
 
 def _watched(view: View, trace: Trace) -> list[int]:
-    example = view.examples.like(view.sentence)
-    return example.watched(trace.src_tokens) if example else []
+    return example.watched(trace.src_tokens) if (example := view.example) else []
 
 
 def _interest(

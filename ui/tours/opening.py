@@ -75,7 +75,7 @@ def opening_plays(view: View) -> bool:
         st.session_state[_ASKS] = times_asked()
         st.session_state[_COVERS] = False
         st.session_state[_TRIALS] = []
-    if riddle_of(view) is None or st.session_state.get(_ASKS) != times_asked():
+    if st.session_state.get(_ASKS) != times_asked() or riddle_of(view) is None:
         st.session_state[_PLAYS] = ""
     return bool(st.session_state[_PLAYS] == view.request.name)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import LETTERS
 from figures.exhibit import Exhibit
@@ -19,8 +20,9 @@ from ui.components.packing import Component
 from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
+from ui.core.glossary import word_start
 from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
-from ui.core.view import Side, View
+from ui.core.view import Side, View, said_next
 from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, weights_alone
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
@@ -51,7 +53,7 @@ def place_now(side: Side | None = None) -> PlayerPlace:
     if side is None or side.letter:
         return place
     side = finished(side) or side
-    example = side.view.examples.like(side.view.sentence)
+    example = side.view.example
     layer, head = computed(
         side.view, Computation("telling", (), lambda _, trace: _telling(trace, example))
     )
@@ -75,10 +77,9 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     return replace(place, step=min(place.step, len(trace.predicted_ids)), layer=layer, head=head)
 
 
-def ensure_step(side: Side, n_steps: int) -> None:
-    """Store the default step unless `View.step` has one of `n_steps`."""
+def ensure_step(side: Side, n_steps: int, example: Example | None) -> None:
+    """Store the default step of an example unless `View.step` has one of `n_steps`."""
     if side.view.step(n_steps) is None:
-        example = side.view.examples.like(side.view.sentence)
         url_state.put(STEP, default_step((finished(side) or side).trace, example))
 
 
@@ -157,6 +158,44 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     )
 
 
+def draw_steps(
+    side: Side, place: PlayerPlace, units: DeltaGenerator, download: DeltaGenerator
+) -> DeltaGenerator:
+    """Draw a single player with a caption on decoding; return the container between the two.
+
+    Args: place: the stored position.  units, download: containers of its controls, drawn last.
+    """
+    view, trace, words = side.view, side.trace, url_state.get(UNITS) == "words"
+    shown = measured_view(view, places_of(place))
+    if hint := said_next(view.sentence):
+        st.caption(hint)
+    draw_player(side, words=words)
+    between = st.container()
+    about = about_player(side) or "Attention is not by itself an explanation."
+    also = ", or take another candidate." if view.kind == "checkpoint" else "."
+    omitted = ""
+    if trace.search is None and not trace.forced and view.kind == "checkpoint":
+        omitted = (
+            " The other hypotheses of this long search were left out, so How it chose cannot "
+            "show its tree."
+        )
+    n_source, n_steps = len(trace.src_tokens), len(trace.predicted_tokens)
+    st.caption(
+        "Light marks where the decoder looks as it picks the next token. Step through "
+        f"it{also} {n_source} source and {n_steps} target tokens, pieces and `</s>`; "
+        f"{decoded_text(view, trace)}. {word_start(trace.src_tokens)} {about}{omitted}"
+    )
+    with units:
+        cells_control(units=True)
+    with download:
+        download_button(
+            partial(figure_of, shown, place, words=words), key="player_figure",
+            name=stem(place, words=words, measure=str(dict(shown.cells).get("measure", ""))),
+            n_numbers=n_steps * (n_source + n_steps + 4),
+        )  # fmt: skip
+    return between
+
+
 def default_step(trace: Trace, example: Example | None) -> int:
     """Return the step, from 1, at which an example's player opens.
 
@@ -205,7 +244,7 @@ def _draw_controls(pair: Pair) -> None:
         cells_control()
     if pair.shown:
         steps = len(_leader(pair.shown).trace.predicted_tokens)
-        ensure_step(pair.shown[0], steps)
+        ensure_step(pair.shown[0], steps, pair.shown[0].view.example)
 
 
 def _draw_side(side: Side) -> None:
@@ -225,15 +264,3 @@ BESIDE = Beside(
     settings=lambda side: {VIEW: "steps"}, params=(*PLACE, UNITS, *CellChoice.params()),
     lacks=lambda side: why_no_player(side.trace),
 )  # fmt: skip
-
-
-def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
-    """Draw the player's download button."""
-    n_steps = len(trace.predicted_tokens)
-    view = measured_view(view, places_of(place))
-    measure = str(dict(view.cells).get("measure", ""))
-    download_button(
-        partial(figure_of, view, place, words=words), key="player_figure",
-        name=stem(place, words=words, measure=measure),
-        n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
-    )  # fmt: skip

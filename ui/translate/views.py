@@ -78,7 +78,7 @@ def pair_now(view: View, trace: Trace) -> Pair:
     """
     step = view.step(len(trace.predicted_ids))
     if step is None:
-        example = view.examples.like(view.sentence)
+        example = view.example
         watches = example is not None and example.watched(trace.src_tokens)
         step = default_step(trace, example) - 1 if watches else int(trace.log_probs.argmin())
     config, stored = view.entry.config, url_state.get(WHY)

@@ -25,11 +25,11 @@ from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.types import CheckpointError, InputError, Report
-from transformer.worker.job import paused, report, this_turn
+from transformer.types import BlankError, CheckpointError, InputError, Report
+from transformer.worker.job import offer_turn, paused, report, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
-from ui.core.view import Request, View, ask_for, is_blank
+from ui.core.view import Request, View, ask_for
 from ui.platform.session import OutsideFragmentError
 from ui.work import results
 from ui.work.lru import Lru
@@ -64,7 +64,7 @@ _MISSING = object()
 
 
 def fragment(draw: Callable[P, None]) -> Callable[P, None]:
-    """`st.fragment` for functions with long computations.
+    """`st.fragment` for functions with long computations, which yield to other runs first.
 
     A fragment rerun may only draw in an outside container that it used in the last full run, so it
     always empties the frame's progress container.
@@ -74,6 +74,7 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
         with run_in_turn():
+            offer_turn()
             _resume_elsewhere()
             _frames_place()
             draw(*args, **options)
@@ -257,7 +258,6 @@ def prepare(
 
     keys = tuple(item if isinstance(item, Request) else item.key(request) for item in items)
     end_where_stopped(keys, again)
-    _end_where_blank(view)
     ready = [results.CACHE.get(key, _MISSING) for key in keys]
     if not any(item is _MISSING for item in ready):
         return ready
@@ -266,7 +266,10 @@ def prepare(
     if any(isinstance(item, Request) and item.cells for item in items):
         doing = MEASURING
     with errors_on_page():
-        return attend(lambda: [result(item) for item in items], Progress(keys, doing))
+        try:
+            return attend(lambda: [result(item) for item in items], Progress(keys, doing))
+        except BlankError:
+            _end_with_examples(view)
 
 
 def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -329,20 +332,18 @@ def end_where_stopped(work: Hashable, again: str) -> None:
         _end()
 
 
-def _end_where_blank(view: View) -> None:
-    if is_blank(view.sentence) and view.kind != "archive":
-        st.info(
-            f"Nothing to translate yet. Type {view.examples.hint} on the left, or choose an "
-            "example:",
-            icon=":material/edit:",
-        )
-        with st.container(horizontal=True, key="examples", gap="small"):
-            for item in view.examples.items:
-                st.button(
-                    plain(item.sentence), key=f"example {item.sentence}", on_click=ask_for,
-                    args=(item.sentence,),
-                )  # fmt: skip
-        _end()
+def _end_with_examples(view: View) -> NoReturn:
+    st.info(
+        f"Nothing to translate yet. Type {view.examples.hint} on the left, or choose an example:",
+        icon=":material/edit:",
+    )
+    with st.container(horizontal=True, key="examples", gap="small"):
+        for item in view.examples.items:
+            st.button(
+                plain(item.sentence), key=f"example {item.sentence}", on_click=ask_for,
+                args=(item.sentence,),
+            )  # fmt: skip
+    _end()
 
 
 def _end() -> NoReturn:

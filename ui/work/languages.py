@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from pathlib import Path
 
 from transformer.config import parse_json
 from transformer.files.safe import MAX_TABLE, is_there, read_small
 from transformer.models.arrays.trace_file import ArchivedTrace
-from transformer.models.catalogue import Entry, ModelRef
+from transformer.models.catalogue import Entry
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
@@ -18,12 +18,8 @@ from ui.work.results import REFUSALS
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 
 
-def languages_of(entry: Entry, device: str) -> Languages:
-    """Return a model's languages; loads a model of the `transformers` library."""
-    if entry.kind == "checkpoint":
-        return _tagged(entry.ref)
-    if entry.kind != "huggingface":
-        return Languages()
+def spoken_by(entry: Entry, device: str) -> Languages:
+    """Return the languages of a model of the `transformers` library, which is loaded."""
     from transformer.models.huggingface.model import HuggingFaceModel
 
     try:
@@ -44,10 +40,9 @@ def _first(codes: Sequence[str], names: Sequence[str]) -> str:
     return next(iter((*matches, *codes, "")))
 
 
-@lru_cache(maxsize=32)
-def _tagged(ref: ModelRef) -> Languages:
+def tagged(folder: Path) -> Languages:
     """Return the languages with tags in a checkpoint's vocabulary."""
-    table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
+    table, tags = folder / TABLE_FILE, tuple[str, ...]()
     # The page reports `CheckpointError`, a `ValueError`, when it loads the model.
     with suppress(ValueError):
         pieces = parse_json(read_small(table, MAX_TABLE)) if is_there(table) else None

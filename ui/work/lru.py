@@ -38,7 +38,7 @@ class Lru:
         self._measure = measure or seal
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `once` gets within it
         self._making: dict[Hashable, threading.Event] = {}
 
     def get(self, key: Hashable, default: Any = None) -> Any:
@@ -71,8 +71,7 @@ class Lru:
         while True:
             with self._lock:
                 if key in self._results:
-                    self._results.move_to_end(key)
-                    stored: T = self._results[key][0]
+                    stored: T = self.get(key)
                     return stored
                 mine = name not in self._making
                 ended = self._making.setdefault(name, threading.Event())

@@ -11,7 +11,7 @@ All sessions share loaded models. Paths are checked against the configured roots
 import gc
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -69,27 +69,24 @@ def entries() -> list[Entry]:
     return list(listing)
 
 
-def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
-    """Return the named model or snapshot, or a default and the reason for the fallback.
+def resolve(name: str) -> tuple[Entry | None, str, list[Entry]]:
+    """Return the named model or snapshot, the reason for a fallback, and all entries.
 
-    A missing snapshot falls back to its checkpoint.
+    A missing snapshot falls back to its checkpoint, another missing model to a default.
     """
+    listing, reason = entries(), ""
     usable = {entry.name: entry for entry in listing if entry.ok}
-    if (entry := usable.get(name) or find(usable, name)) is not None:
-        return fresh(entry), ""
-    broken = any(entry.name == name for entry in listing)
-    whole = name.rpartition("@")[0]
-    names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
-    instead = next((usable[other] for other in names if other in usable), None)
-    reason = "" if not name else "cannot be used" if broken else "is not installed"
-    return instead and fresh(instead), reason
-
-
-def fresh(entry: Entry) -> Entry:
-    """Return an entry, inspected again if its files have changed since the listing."""
-    if entry.ref.mark and fingerprint(entry.ref.folder) == entry.ref.mark:
-        return entry
-    return replace(inspect_entry(entry.ref), name=entry.name)
+    entry = usable.get(name) or find(usable, name)
+    if entry is None:
+        broken = any(entry.name == name for entry in listing)
+        whole = name.rpartition("@")[0]
+        names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
+        entry = next((usable[other] for other in names if other in usable), None)
+        reason = "" if not name else "cannot be used" if broken else "is not installed"
+    # The listing may be older than the files.
+    if entry is not None and fingerprint(entry.ref.folder) != (entry.ref.mark or None):
+        entry = replace(inspect_entry(entry.ref), name=entry.name)
+    return entry, reason, listing
 
 
 def load(what: Entry | Request, device: str = "") -> Tracer:

@@ -8,6 +8,7 @@ from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from tests.views import make_view
+from transformer.checkpoint.folder import training_text
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.opening import Scene, opening_component
@@ -137,9 +138,9 @@ def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
 
     def warning(longest: object) -> str:
         record = {"kind": "everyday sentences", "src_tokens": longest}
-        return length_warning({"training_text": record}, TRACE)
+        return length_warning(training_text({"training_text": record}), TRACE)
 
-    assert warning(length) == warning("1") == length_warning({}, TRACE) == ""
+    assert warning(length) == warning("1") == length_warning(None, TRACE) == ""
     assert f"has {length} tokens" in warning(length - 1)
     assert f"have at most {length - 1}." in warning(length - 1)
 

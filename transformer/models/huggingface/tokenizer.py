@@ -10,7 +10,7 @@ from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.marks import LANGUAGE, START, Style, as_unknown, marked, style_of, visible
 from transformer.text.tokenizer import clean
-from transformer.types import InputError
+from transformer.types import BlankError, InputError
 
 #: Default target languages, in order of preference.
 PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
@@ -122,7 +122,9 @@ class HubTokenizer:
             )
         text = text.encode(errors="ignore").decode()  # removes lone surrogates
         if not clean(text):
-            raise InputError(f"the {what} is blank; type at least one character")
+            raise (InputError if target else BlankError)(
+                f"the {what} is blank; type at least one character"
+            )
         if target and not self.fits[1]:
             raise InputError(
                 f"this model's tokenizer has {self._n_pieces:,} pieces for its encoder; the "

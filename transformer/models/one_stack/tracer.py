@@ -24,7 +24,7 @@ from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, padded, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Unedited
-from transformer.types import AttentionKind, Floats, InputError
+from transformer.types import AttentionKind, BlankError, Floats, InputError
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class StackModel(Unedited):
             raise InputError("this model reads one text and takes no target")
         source = self._reader.source(sentence)
         if not source.ids:
-            raise InputError("the sentence is blank; type at least one character")
+            raise BlankError("the sentence is blank; type at least one character")
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
         with torch.inference_mode():
