@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
-from figures.labels import ARROW, KIND_NAMES, count, plain, reads
+from figures.labels import ARROW, KIND_NAMES, count, plain, plain_token, reads
 from transformer.measures.compare import divergence
 from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
@@ -22,13 +22,13 @@ from ui.attention.choice import (
     read_choice,
     sheet_for,
 )
-from ui.attention.maps import AttentionChoice, Maps, shown_map
+from ui.attention.maps import AttentionChoice, Maps, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
-    BOTH,
     Fit,
+    changed_labels,
     changed_places,
     difference_map,
     fit_of,
@@ -36,6 +36,7 @@ from ui.compare.pairing import (
     signed_sheet,
     without_partner,
 )
+from ui.compare.texts import consequence, texts_of
 from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
@@ -68,7 +69,12 @@ PARAMS: tuple[Param[Any], ...] = (
 )  # fmt: skip
 
 #: Maximum height of maps side by side, in pixels, and least difference of a framed cell.
-_TALL, LEAST = 430, 0.01
+_TALL, LEAST = 430, 0.05
+
+#: Height below the cells that has to stay in sight for a class, in rem: what the pointer reads.
+_FOOT = 2.0
+
+_PLACES = (LAYER, HEAD, OTHER_LAYER, OTHER_HEAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +102,21 @@ def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
 
 def _join() -> None:
     url_state.forget(OTHER_LAYER, OTHER_HEAD)
+
+
+def _telling_head(pair: Pair, kind: AttentionKind, units: str) -> tuple[int, int] | None:
+    """Return the head, from 1, that differs most at the last row with another word, if any.
+
+    Heads of two models have nothing in common but their numbers.
+    """
+    if not units or pair.setup.pairing == "models" or any(map(url_state.stored, _PLACES)):
+        return None
+    left, right = (maps_of(side.trace, kind, units) for side in pair.sides)
+    if not (rows := changed_labels(left, right)[0]):
+        return None
+    apart = np.abs(left.weights - right.weights)[:, :, rows[-1]].max(-1)
+    layer, head = divmod(int(apart.argmax()), apart.shape[1])
+    return layer + 1, head + 1
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
@@ -130,9 +151,10 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
     if display.startswith("difference") and fit.units:
         units = fit.units
+    place = _telling_head(pair, kind, fit.units) if displays else None
     one, two = (
         replace(
-            read_choice(side.trace, kind, side.cell_now(), DISPLAYS[display][1]),
+            read_choice(side.trace, kind, place or side.cell_now(), DISPLAYS[display][1]),
             units=units, chosen=False, queries=(), keys=(),
         )
         for side in pair.sides
@@ -159,6 +181,8 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     if displays:
         for side in pair.sides:
             raws = [param.write(url_state.get(param)) for param in side.cell_params]
+            if side.letter == "A" and place:
+                raws = [*map(str, place)]
             places = cells.columns(2, gap="small")
             draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
     return both
@@ -169,6 +193,7 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
+    st.markdown(_about_row(both) or consequence(*texts_of(pair.sides)))
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
@@ -211,13 +236,10 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     choice, maps = both.of(side)
     drawn = shown_map(maps, choice)
     if both.fit.units == choice.units:
-        apart = difference_map(*both.maps, both.choices)
-        changed = [
-            [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
-            for labels in (apart.query_tokens, apart.key_tokens)
-        ]
-        drawn = replace(drawn, ringed=largest_cells(np.abs(apart.weights), LEAST), changed=changed)
-    framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
+        apart = np.abs(difference_map(*both.maps, both.choices).weights)
+        changed = changed_labels(*both.maps)
+        drawn = replace(drawn, ringed=largest_cells(apart, LEAST), changed=changed, foot=_FOOT)
+    framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
@@ -227,9 +249,29 @@ def _matrices(both: Both) -> None:
     both.pair.controls.button(
         "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
     )
+    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
     if both.fit.units == both.choices[0].units:
         st.caption(_largest(both, difference_map(*both.maps, both.choices)))
-    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+
+
+def _about_row(both: Both) -> str:
+    """Return a sentence on the last row with another word, or "" if maps have no common rows."""
+    if both.fit.units != both.choices[0].units or both.maps[0].cells is not None:
+        return ""
+    if not (rows := changed_labels(*both.maps)[0]):
+        return ""
+    shown = [*map(shown_map, both.maps, both.choices)]
+    key = int(np.abs(np.subtract(*(each.weights[rows[-1]] for each in shown))).argmax())
+    parts = []
+    for letter, each in zip(LETTERS, shown, strict=True):
+        read, _, predicted = plain_token(each.query_tokens[rows[-1]]).partition(ARROW)
+        doing, weight = "predicting" if predicted else "reading", each.weights[rows[-1], key]
+        parts.append(
+            f"{doing} **“{plain(predicted or read)}”**, {letter} looks **{weight:.0%}** at "
+            f"“{plain(plain_token(each.key_tokens[key]))}”"
+        )
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _say_unpaired(both: Both) -> None:

@@ -256,14 +256,12 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
 
 
 def consequence(one: Text, other: Text) -> str:
-    """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
+    """Return a Markdown sentence on the last words that differ, after an equal one, or ""."""
     differ = not_shared(one.words, other.words)[0]
     if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
         return ""
     a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
-    if len(differ) > 1:
-        return f"**A writes {a} and B {b}**, after the same word; earlier underlined words differ."
-    return f"**After identical words, A writes {a} and B {b}.**"
+    return f"**Where A writes {a}, B writes {b}.**"
 
 
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
@@ -274,20 +272,18 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         draw_changes(right.view, right.trace, left.trace)
         _draw_cut(right.trace)
     else:
-        for side, text, other, column in zip(
-            sides, texts := _texts(sides), texts[::-1], st.columns(2, gap="large"), strict=True
-        ):
+        texts, columns = texts_of(sides), st.columns(2, gap="large")
+        for side, text, other, column in zip(sides, texts, texts[::-1], columns, strict=True):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
-        if sentence := consequence(*texts):
-            st.markdown(sentence)
 
 
 def _of_edits(setup: Setup) -> bool:
     return setup.pairing == "edits" and not setup.follow
 
 
-def _texts(sides: tuple[Side, Side]) -> tuple[Text, Text]:
+def texts_of(sides: tuple[Side, Side]) -> tuple[Text, Text]:
+    """Return both translations, word by word, or token by token if each is a single word."""
     one, two = (text_of(side.trace) for side in sides)
     if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
         one, two = (text_of(side.trace, "token") for side in sides)
@@ -297,7 +293,7 @@ def _texts(sides: tuple[Side, Side]) -> tuple[Text, Text]:
 def draw_difference(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw a sentence about the first difference, and the switches of both texts."""
     left, right = sides
-    one, two = _texts(sides)
+    one, two = texts_of(sides)
     place = st.container(key="compare_where")
     summary, switches = place.columns([4, 3], vertical_alignment="center")
     summary.markdown(

@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, range, rolesOf, rowTitle, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -108,13 +108,14 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const width = root.clientWidth;
   const label = (text) => (wide(text) * size) / fontSize;
   const titleBand = fontSize * 1.9;
-  const spare = width - titleBand - 14 - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
-  const left = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare)) + 10 + titleBand;
-  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
   const slant = Math.PI / 3;
   const longest = Math.min(widestRow(map.key_tokens, label), width * 0.35);
-  const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
+  const spare = width - titleBand - 14 - overhang - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
+  const { tight, width: named } = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const left = named + 10 + titleBand;
+  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
+  const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
@@ -126,8 +127,8 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const scrolls = onPhone() && fits < FINGER;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
-  const whole = wide(map.query_title);
-  const title = whole > side * map.queries ? map.query_title.split(":")[0] : map.query_title;
+  const whole = rowTitle(map.query_title, tight);
+  const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
@@ -148,7 +149,13 @@ function place(map, parts, frame) {
   setBox(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.plot.style.setProperty("--label", `${frame.size}px`);
-  for (const labels of [parts.rows, parts.columns]) labels.forEach((label, i) => (label.hidden = i % every !== 0));
+  [parts.rows, parts.columns].forEach((labels, axis) => {
+    const kept = new Set();
+    const near = (at) => range(2 * every - 1).some((i) => kept.has(at + i + 1 - every));
+    const marked = [...map.changed[axis], ...map.ringed.map((cell) => cell[axis])];
+    for (const at of [...marked, ...range(labels.length).filter((i) => i % every === 0)]) near(at) || kept.add(at);
+    labels.forEach((label, i) => (label.hidden = !kept.has(i)));
+  });
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
   parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
 }
