@@ -55,7 +55,8 @@ export function drawAll(root, pane) {
   const theme = themeOf(root);
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
-  const room = classHeight(table, 6) / cells.length; // and for the names of the columns
+  const gap = parseFloat(getComputedStyle(table).rowGap);
+  const room = (classHeight(table, 7.5) - gap) / cells.length - gap; // a key, a scale and what is read are below
   const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.2 * width * Math.min(1, queries / keys), room)));
   table.style.setProperty("--map-height", `${height}px`);
   table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));

@@ -111,16 +111,18 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const slant = Math.PI / 3;
   const longest = Math.min(widestRow(map.key_tokens, label), width * 0.35);
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
-  const spare = width - titleBand - 14 - overhang - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
-  const { tight, width: named } = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
-  const left = named + 10 + titleBand;
-  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
-  const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
-  const room = (width - left - 4) / map.keys;
-  const fitting = (width - left - overhang) / map.keys;
+  const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
   const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
+  const spare = width - titleBand - 14 - overhang - wanted * map.keys;
+  const { tight, width: named } = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const left = named + 10 + titleBand;
+  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
+  const top = slanted + (cornered ? 0 : titleBand);
+  const room = (width - left - 4) / map.keys;
+  const fitting = (width - left - overhang) / map.keys;
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
