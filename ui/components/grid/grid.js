@@ -324,7 +324,7 @@ function writeRoles(kind) {
     map.dataset.does = word;
     map.setAttribute("aria-label", spoken(kind, row, column));
     const [role] = text.split(":");
-    if (isNaN(word) && !role.includes(word)) key.add(`${word}: ${role}`);
+    if (isNaN(word) && !role.includes(word)) key.add(`${word}: looks at ${role}`);
   }
   pane.key.textContent = [...key].join(" · ");
 }
