@@ -6,8 +6,7 @@ from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from ui.attention.choice import AttentionSettings
 from ui.compare import choice
-from ui.compare.attention import MAPS
-from ui.compare.texts import consequence, draw_difference, draw_texts, texts_of
+from ui.compare.texts import draw_difference, draw_texts
 from ui.compare.views import MATCHING, NUMBERS
 from ui.core import url_state
 from ui.core.glossary import word_start
@@ -43,8 +42,6 @@ def story(setup: Setup) -> None:
     if message:
         st.warning(message, icon=":material/translate:")
     sides = sides_of(setup)
-    if section.beside is not MAPS and setup.pairing != "edits":
-        st.markdown(consequence(*texts_of(sides)))
     download = choice.draw_section(section, setup, sides, controls)
     if start := word_start(token for side in sides for token in side.trace.src_tokens):
         st.caption(start)

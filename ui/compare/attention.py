@@ -36,7 +36,6 @@ from ui.compare.pairing import (
     signed_sheet,
     without_partner,
 )
-from ui.compare.texts import consequence, texts_of
 from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
@@ -74,8 +73,6 @@ _TALL, LEAST = 430, 0.05
 #: Height below the cells that has to stay in sight for a class, in rem: what the pointer reads.
 _FOOT = 2.0
 
-_PLACES = (LAYER, HEAD, OTHER_LAYER, OTHER_HEAD)
-
 
 @dataclass(frozen=True, eq=False)
 class Both:
@@ -86,6 +83,26 @@ class Both:
     fit: Fit  # alignment of the two maps
     choices: tuple[AttentionChoice, AttentionChoice]  # for A and B
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
+
+    @property
+    def paired(self) -> bool:
+        """True if the maps on screen have the same rows and columns."""
+        return self.fit.units == self.choices[0].units
+
+    @property
+    def shown(self) -> tuple[Map, ...]:
+        """The maps of A and B on screen."""
+        return tuple(map(shown_map, self.maps, self.choices))
+
+    @property
+    def difference(self) -> Map:
+        """A - B, of paired maps."""
+        return difference_map(*self.maps, self.choices)
+
+    @property
+    def most_different(self) -> tuple[tuple[int, int], ...]:
+        """Cells with the largest differences, the largest first."""
+        return largest_cells(np.abs(self.difference.weights), LEAST)
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
         """Return one side's choice and maps."""
@@ -104,17 +121,21 @@ def _join() -> None:
     url_state.forget(OTHER_LAYER, OTHER_HEAD)
 
 
-def _telling_head(pair: Pair, kind: AttentionKind, units: str) -> tuple[int, int] | None:
-    """Return the head, from 1, that differs most at the last row with another word, if any.
+def _place_of(side: Side) -> tuple[int | None, int | None]:
+    """Return a side's layer and head, from 1.
 
-    Heads of two models have nothing in common but their numbers.
+    By default, of one model, the head that differs most at the last row with another word.
     """
-    if not units or pair.setup.pairing == "models" or any(map(url_state.stored, _PLACES)):
-        return None
-    left, right = (maps_of(side.trace, kind, units) for side in pair.sides)
-    if not (rows := changed_labels(left, right)[0]):
-        return None
-    apart = np.abs(left.weights - right.weights)[:, :, rows[-1]].max(-1)
+    chosen = any(map(url_state.stored, (LAYER, HEAD, OTHER_LAYER, OTHER_HEAD)))
+    traces = left, right = [each.trace for each in side.beside]
+    kind = kind_now(left, right)
+    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
+    if chosen or not fit.units or len({each.view.entry.whole for each in side.beside}) > 1:
+        return side.cell_now()
+    one, other = (maps_of(trace, kind, fit.units) for trace in traces)
+    if not (rows := changed_labels(one, other)[0]):
+        return side.cell_now()
+    apart = np.abs(one.weights - other.weights)[:, :, rows[-1]].max(-1)
     layer, head = divmod(int(apart.argmax()), apart.shape[1])
     return layer + 1, head + 1
 
@@ -151,10 +172,9 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
     if display.startswith("difference") and fit.units:
         units = fit.units
-    place = _telling_head(pair, kind, fit.units) if displays else None
     one, two = (
         replace(
-            read_choice(side.trace, kind, place or side.cell_now(), DISPLAYS[display][1]),
+            read_choice(side.trace, kind, _place_of(side), DISPLAYS[display][1]),
             units=units, chosen=False, queries=(), keys=(),
         )
         for side in pair.sides
@@ -181,8 +201,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     if displays:
         for side in pair.sides:
             raws = [param.write(url_state.get(param)) for param in side.cell_params]
-            if side.letter == "A" and place:
-                raws = [*map(str, place)]
+            raws = [*map(LAYER.write, _place_of(side))] if side.letter == "A" else raws
             places = cells.columns(2, gap="small")
             draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
     return both
@@ -193,7 +212,7 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
-    st.markdown(_about_row(both) or consequence(*texts_of(pair.sides)))
+    st.markdown(_about_row(both))
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
@@ -207,7 +226,7 @@ def _settings(side: Side) -> Changes:
         return {}
     kind = kind_now(*traces)
     counts = side.trace.attention(kind).shape
-    cell = [None if at is None else at + 1 for at in url_state.indices(side.cell_now(), counts)]
+    cell = [None if at is None else at + 1 for at in url_state.indices(_place_of(side), counts)]
     return dict(zip((KIND, LAYER, HEAD), (kind, *cell), strict=True))
 
 
@@ -235,10 +254,9 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
     drawn = shown_map(maps, choice)
-    if both.fit.units == choice.units:
-        apart = np.abs(difference_map(*both.maps, both.choices).weights)
-        changed = changed_labels(*both.maps)
-        drawn = replace(drawn, ringed=largest_cells(apart, LEAST), changed=changed, foot=_FOOT)
+    if both.paired:
+        cells, changed = both.most_different, changed_labels(*both.maps)
+        drawn = replace(drawn, ringed=cells, changed=changed, foot=_FOOT)
     framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
@@ -250,28 +268,25 @@ def _matrices(both: Both) -> None:
         "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
     )
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
-    if both.fit.units == both.choices[0].units:
-        st.caption(_largest(both, difference_map(*both.maps, both.choices)))
+    if both.paired:
+        st.caption(_largest(both))
 
 
 def _about_row(both: Both) -> str:
     """Return a sentence on the last row with another word, or "" if maps have no common rows."""
-    if both.fit.units != both.choices[0].units or both.maps[0].cells is not None:
+    rows = both.paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
+    if not rows:
         return ""
-    if not (rows := changed_labels(*both.maps)[0]):
-        return ""
-    shown = [*map(shown_map, both.maps, both.choices)]
-    key = int(np.abs(np.subtract(*(each.weights[rows[-1]] for each in shown))).argmax())
+    at = rows[-1], int(np.abs(both.difference.weights[rows[-1]]).argmax())
     parts = []
-    for letter, each in zip(LETTERS, shown, strict=True):
-        read, _, predicted = plain_token(each.query_tokens[rows[-1]]).partition(ARROW)
-        doing, weight = "predicting" if predicted else "reading", each.weights[rows[-1], key]
+    for letter, shown in zip(LETTERS, both.shown, strict=True):
+        read, _, predicted = plain_token(shown.query_tokens[at[0]]).partition(ARROW)
+        doing, key = "Predicting" if predicted else "Reading", plain_token(shown.key_tokens[at[1]])
         parts.append(
-            f"{doing} **“{plain(predicted or read)}”**, {letter} looks **{weight:.0%}** at "
-            f"“{plain(plain_token(each.key_tokens[key]))}”"
+            f"{doing if letter == 'A' else doing.lower()} **“{plain(predicted or read)}”**, "
+            f"{letter} looks **{shown.weights[at]:.0%}** at “{plain(key)}”"
         )
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{'; '.join(parts)}."
 
 
 def _say_unpaired(both: Both) -> None:
@@ -285,35 +300,34 @@ def _difference(both: Both) -> None:
         _say_unpaired(both)
         _matrices(both)
         return
-    difference = difference_map(*both.maps, both.choices)
+    difference = both.difference
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in _difference_words(both, difference):
+        for line in _difference_words(both):
             st.markdown(line)
-        for note in (both.fit.why, changed_places(*both.maps)):
-            if note:
-                st.caption(note)
+        for note in filter(None, (both.fit.why, changed_places(*both.maps))):
+            st.caption(note)
 
 
-def _largest(both: Both, difference: Map) -> str:
+def _largest(both: Both) -> str:
     """Return the cells that differ most, each with both sides' weights, one a line."""
-    one, apart = shown_map(both.maps[0], both.choices[0]).weights, difference.weights
+    (one, other), difference = both.shown, both.difference
     return "  \n".join(
         f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
-        f"**{one[at]:.2f}** in A, **{one[at] - apart[at]:.2f}** in B"
-        for at in largest_cells(np.abs(apart), LEAST)
+        f"**{one.weights[at]:.2f}** in A, **{other.weights[at]:.2f}** in B"
+        for at in both.most_different
     )
 
 
-def _difference_words(both: Both, difference: Map) -> list[str]:
-    if not difference.weights.any():
+def _difference_words(both: Both) -> list[str]:
+    if not both.difference.weights.any():
         return ["**All weights are equal on both sides.**"]
-    apart = divergence(*(shown.weights for shown in map(shown_map, both.maps, both.choices)))
+    apart = divergence(*(shown.weights for shown in both.shown))
     lines = [
-        _largest(both, difference),
+        _largest(both),
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
     ]
@@ -354,11 +368,11 @@ def _differences(both: Both) -> None:
         both.pair.rows(lambda side: _draw_evenness(both, side))
         st.caption(EVENNESS_RULE)
         return
-    choices = joined_choices(both.maps, both.choices)
-    difference, first = difference_map(*both.maps, choices), both.choices[0]
+    both = replace(both, choices=joined_choices(both.maps, both.choices))
+    difference, choice = both.difference, both.choices[0]
     key = (
         "differences", tuple(view.request for view in both.pair.setup.views),
-        first.kind, first.units, first.how, first.dim,
+        choice.kind, choice.units, choice.how, choice.dim,
     )  # fmt: skip
 
     def take(chosen: GridChoice) -> None:
@@ -367,17 +381,17 @@ def _differences(both: Both) -> None:
 
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
-        sheet = once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None))))
-        heads = grid_component(sheet, choices[0].cell, cell_width=76)
+        sheet = once(key, lambda: signed_sheet(both.maps, replace(choice, cell=(None, None))))
+        heads = grid_component(sheet, choice.cell, cell_width=76)
         show(heads, key="compare_differences", on_choose=take)
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        for line in _difference_words(replace(both, choices=choices), difference)[:2]:
+        for line in _difference_words(both)[:2]:
             st.markdown(line)
-    for note in (without_partner(*both.maps), both.fit.why, changed_places(*both.maps)):
-        if note:
-            st.caption(note)
+    notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
+    for note in filter(None, notes):
+        st.caption(note)
 
 
 def _draw_evenness(both: Both, side: Side) -> None:

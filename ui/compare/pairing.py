@@ -85,12 +85,9 @@ def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
 def changed_labels(left: Maps, right: Maps) -> list[list[int]]:
     """Return the queries and the keys that differ; decoder rows by what they predict."""
     return [
-        [
-            at for at, (one, other) in enumerate(zip(*axis, strict=True))
-            if one.split(ARROW)[-1] != other.split(ARROW)[-1]
-        ]
-        for axis in ((left.queries, right.queries), (left.keys, right.keys))
-    ]  # fmt: skip
+        [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
+        for labels in (_both(left.queries, right.queries), _both(left.keys, right.keys))
+    ]
 
 
 def changed_places(left: Maps, right: Maps) -> str:

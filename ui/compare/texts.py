@@ -255,15 +255,6 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
     return word if math.isnan(score) else f"{word} ({prefix}{signed(score)})"
 
 
-def consequence(one: Text, other: Text) -> str:
-    """Return a Markdown sentence on the last words that differ, after an equal one, or ""."""
-    differ = not_shared(one.words, other.words)[0]
-    if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
-        return ""
-    a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
-    return f"**Where A writes {a}, B writes {b}.**"
-
-
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw both texts side by side."""
     left, right = sides
@@ -272,7 +263,7 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         draw_changes(right.view, right.trace, left.trace)
         _draw_cut(right.trace)
     else:
-        texts, columns = texts_of(sides), st.columns(2, gap="large")
+        texts, columns = _texts(sides), st.columns(2, gap="large")
         for side, text, other, column in zip(sides, texts, texts[::-1], columns, strict=True):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
@@ -282,8 +273,7 @@ def _of_edits(setup: Setup) -> bool:
     return setup.pairing == "edits" and not setup.follow
 
 
-def texts_of(sides: tuple[Side, Side]) -> tuple[Text, Text]:
-    """Return both translations, word by word, or token by token if each is a single word."""
+def _texts(sides: tuple[Side, Side]) -> tuple[Text, Text]:
     one, two = (text_of(side.trace) for side in sides)
     if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
         one, two = (text_of(side.trace, "token") for side in sides)
@@ -293,7 +283,7 @@ def texts_of(sides: tuple[Side, Side]) -> tuple[Text, Text]:
 def draw_difference(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw a sentence about the first difference, and the switches of both texts."""
     left, right = sides
-    one, two = texts_of(sides)
+    one, two = _texts(sides)
     place = st.container(key="compare_where")
     summary, switches = place.columns([4, 3], vertical_alignment="center")
     summary.markdown(

@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, range, rolesOf, rowTitle, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowTitle, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -152,11 +152,8 @@ function place(map, parts, frame) {
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.plot.style.setProperty("--label", `${frame.size}px`);
   [parts.rows, parts.columns].forEach((labels, axis) => {
-    const kept = new Set();
-    const near = (at) => range(2 * every - 1).some((i) => kept.has(at + i + 1 - every));
-    const marked = [...map.changed[axis], ...map.ringed.map((cell) => cell[axis])];
-    for (const at of [...marked, ...range(labels.length).filter((i) => i % every === 0)]) near(at) || kept.add(at);
-    labels.forEach((label, i) => (label.hidden = !kept.has(i)));
+    const marked = [...map.changed[axis], ...map.ringed.map((cell) => cell[axis])]; // their labels stay
+    labels.forEach((label, i) => (label.hidden = !marked.includes(i) && (i % every !== 0 || marked.some((at) => Math.abs(at - i) < every))));
   });
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
   parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
