@@ -226,15 +226,8 @@ def _matrix(choice: AttentionChoice, maps: Maps) -> Exhibit:
     parts = [shown.panel()]
     arrays = {"weights": shown.weights}
     if choice.keys and shown.signed is None:
-        n_layers, n_heads = maps.weights.shape[:2]
-        arrays["mass"] = mass = selected_mass(maps, choice)
-        parts.append(
-            Panel(
-                "Weight on the chosen keys", mass,
-                tuple(f"layer {i + 1}" for i in range(n_layers)),
-                tuple(f"head {i + 1}" for i in range(n_heads)),
-            )
-        )  # fmt: skip
+        arrays["mass"] = selected_mass(maps, choice)
+        parts.append(Panel.of_heads("Weight on the chosen keys", arrays["mass"]))
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: {shown.name[:1].lower()}{shown.name[1:]}",

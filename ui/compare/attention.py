@@ -85,11 +85,6 @@ class Both:
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
 
     @property
-    def paired(self) -> bool:
-        """True if the maps on screen have the same rows and columns."""
-        return self.fit.units == self.choices[0].units
-
-    @property
     def shown(self) -> tuple[Map, ...]:
         """The maps of A and B on screen."""
         return tuple(map(shown_map, self.maps, self.choices))
@@ -98,11 +93,6 @@ class Both:
     def difference(self) -> Map:
         """A - B, of paired maps."""
         return difference_map(*self.maps, self.choices)
-
-    @property
-    def most_different(self) -> tuple[tuple[int, int], ...]:
-        """Cells with the largest differences, the largest first."""
-        return largest_cells(np.abs(self.difference.weights), LEAST)
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
         """Return one side's choice and maps."""
@@ -185,23 +175,18 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     ):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     one_map = displays and DISPLAYS[display][1] == "matrix"
-    shown = tuple(
+    a, b = (
         measured_side(side, places_of(choice) if one_map else ())
         for side, choice in zip(pair.sides, (one, two), strict=True)
     )
-    pair = replace(
-        pair, sides=(shown[0], shown[1]),
-        setup=replace(pair.setup, left=shown[0].view, right=shown[1].view),
-    )  # fmt: skip
-    left_maps, right_maps = (
-        get_maps(side.view, side.trace, choice)
-        for side, choice in zip(pair.sides, (one, two), strict=True)
-    )
-    both = Both(pair, kind, fit, (one, two), (left_maps, right_maps))
+    pair = replace(pair, sides=(a, b), setup=replace(pair.setup, left=a.view, right=b.view))
+    maps = get_maps(a.view, a.trace, one), get_maps(b.view, b.trace, two)
+    both = Both(pair, kind, fit, (one, two), maps)
     if displays:
         for side in pair.sides:
-            raws = [param.write(url_state.get(param)) for param in side.cell_params]
-            raws = [*map(LAYER.write, _place_of(side))] if side.letter == "A" else raws
+            raws = [*map(LAYER.write, _place_of(side))]
+            if side.letter == "B":
+                raws = [*map(url_state.get, side.cell_params)]
             places = cells.columns(2, gap="small")
             draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
     return both
@@ -254,9 +239,9 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
     drawn = shown_map(maps, choice)
-    if both.paired:
-        cells, changed = both.most_different, changed_labels(*both.maps)
-        drawn = replace(drawn, ringed=cells, changed=changed, foot=_FOOT)
+    if both.fit.units == choice.units:
+        cells = largest_cells(np.abs(both.difference.weights), LEAST)
+        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps), foot=_FOOT)
     framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
@@ -268,13 +253,14 @@ def _matrices(both: Both) -> None:
         "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
     )
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
-    if both.paired:
+    if both.fit.units == both.choices[0].units:
         st.caption(_largest(both))
 
 
 def _about_row(both: Both) -> str:
     """Return a sentence on the last row with another word, or "" if maps have no common rows."""
-    rows = both.paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
+    paired = both.fit.units == both.choices[0].units
+    rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
     if not rows:
         return ""
     at = rows[-1], int(np.abs(both.difference.weights[rows[-1]]).argmax())
@@ -318,7 +304,7 @@ def _largest(both: Both) -> str:
     return "  \n".join(
         f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
         f"**{one.weights[at]:.2f}** in A, **{other.weights[at]:.2f}** in B"
-        for at in both.most_different
+        for at in largest_cells(np.abs(difference.weights), LEAST)
     )
 
 

@@ -110,7 +110,8 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const titleBand = fontSize * 1.9;
   const slant = Math.PI / 3;
   const longest = Math.min(widestRow(map.key_tokens, label), width * 0.35);
-  const overhang = longest * Math.cos(slant); // the last label leans out to the right
+  const leans = (token, at) => Math.min(longest, label(plain(token))) * Math.cos(slant) - SMALLEST_LABEL * (map.keys - 1 - at);
+  const overhang = Math.max(...map.key_tokens.map(leans)); // the last labels lean out to the right
   const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
