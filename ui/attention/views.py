@@ -372,7 +372,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         if shown.noun:
             hides = "their columns"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
         cells_control()
         _draw_way_inside(view, choice)
