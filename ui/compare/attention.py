@@ -116,7 +116,7 @@ def _place_of(side: Side) -> tuple[int | None, int | None]:
 
     By default, of one model, the head that differs most at the last row with another word.
     """
-    chosen = any(map(url_state.stored, (LAYER, HEAD, OTHER_LAYER, OTHER_HEAD)))
+    chosen = any(url_state.stored(param) for each in side.beside for param in each.cell_params)
     traces = left, right = [each.trace for each in side.beside]
     kind = kind_now(left, right)
     fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
