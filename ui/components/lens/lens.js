@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowTitle, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -118,8 +118,9 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
-  const { tight, width: named } = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
-  const left = named + 10 + titleBand;
+  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const tight = parts.plot.classList.contains("tight-rows"); // without an arrow, as the axis says what rows are
+  const left = named - (tight ? label(" \u2192   ") : 0) + 10 + titleBand;
   const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
   const top = slanted + (cornered ? 0 : titleBand);
   const room = (width - left - 4) / map.keys;
@@ -130,7 +131,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const scrolls = onPhone() && fits < FINGER;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
-  const whole = rowTitle(map.query_title, tight);
+  const whole = tight ? map.query_title.replace("reads \u2192 ", "") : map.query_title;
   const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }

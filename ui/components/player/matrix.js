@@ -1,7 +1,7 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
 import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
-  pageTop, percent, rowColumns, rowTitle, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
+  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
   "../shared/index.js";
 
 const LABEL = 12; // px at scale 1
@@ -97,7 +97,7 @@ export const matrixPart = {
     const [font, fillStyle] = [`${label}px ${this.look.font}`, this.look.ink];
     Object.assign(pen, { font, fillStyle, textBaseline: "middle", textRendering: "geometricPrecision" }); // no gaps
     drawRowNames(pen, { ys, xs: [left], h }, rows, { named, size: label, strong: this.step });
-    this.writeQuery(pen, rowTitle(title, named.tight), top, h * rows.length);
+    this.writeQuery(pen, title, top, h * rows.length);
     pen.save();
     if (this.scroller.scrollLeft) pen.rect(left - 2, 0, width, height), pen.clip(); // row labels stay
     let shrunk = false;

@@ -1,6 +1,6 @@
 // Labels of decoder rows, `reads → predicts` (figures/labels.py), by one rule in all views: both tokens in
-// two columns, the first one muted, or, if space is short, what it predicts, since the row above predicts
-// the token that is read. Descriptions have the full label.
+// two columns, the first one muted, or, if space is short, `→ predicts`, since the row above predicts the
+// token that is read. Titles and descriptions have the full label.
 import { drawSlanted, fitted } from "./canvas.js";
 import { extend, make, plain } from "./view.js";
 
@@ -22,11 +22,6 @@ export function writeRow(element, label) {
   extend(element, { title: plain(label) }, sides);
 }
 
-// Shortens an axis title, "reads → predicts", like `tight` labels.
-export function rowTitle(title, tight) {
-  return tight ? title.replace("reads \u2192 ", "") : title;
-}
-
 export function widestRow(labels, widthOf) {
   return Math.max(...labels.map((label) => widthOf(plain(label))));
 }
@@ -38,15 +33,15 @@ export function rowColumns(labels, widthOf, limit) {
   const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192   ")];
   if (!sides.some(([, to]) => to)) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
   const tight = reads + arrow + predicts > limit;
-  return { reads, predicts, tight, width: Math.min(limit, tight ? predicts : reads + arrow + predicts) };
+  return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
 }
 
-// Lays out the columns of all labels inside `root`, as `rowColumns`.
+// Lays out the columns of all labels inside `root`. Returns their total width in px.
 export function fitRows(root, labels, widthOf, limit) {
-  const columns = rowColumns(labels, widthOf, limit);
-  root.classList.toggle("tight-rows", columns.tight);
-  root.style.setProperty("--predicts", `${Math.ceil(columns.predicts)}px`);
-  return columns;
+  const { predicts, tight, width } = rowColumns(labels, widthOf, limit);
+  root.classList.toggle("tight-rows", tight);
+  root.style.setProperty("--predicts", `${Math.ceil(predicts)}px`);
+  return width;
 }
 
 // Writes row labels to the left of a matrix, laid out by `rowColumns` as `named`; thins them out if rows are
@@ -74,8 +69,9 @@ function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
   const [alpha, gap] = [pen.globalAlpha, pen.measureText("  ").width];
   pen.textAlign = "right";
   pen.fillText(fitted(pen, predicts || reads, width), x, y);
-  if (!predicts || tight) return;
+  if (!predicts) return;
   pen.globalAlpha = 0.66 * alpha;
-  pen.fillText(`${reads} \u2192`, x - column - gap, y);
+  const end = tight ? Math.min(pen.measureText(predicts).width, width) : column;
+  pen.fillText(tight ? "\u2192" : `${reads} \u2192`, x - end - gap, y);
   pen.globalAlpha = alpha;
 }
