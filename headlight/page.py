@@ -46,9 +46,7 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
             grid_component(sheet_of(maps, choice), choice.cell).offline(title=_title(maps)),
             shown_map(maps, choice).lens().offline(lenses(maps, choice)),
         ]
-        heads = [
-            (layer, head) for layer, row in enumerate(maps.weights) for head in range(len(row))
-        ]
+        heads = np.ndindex(maps.weights.shape[:2])
         parts += [_named(panel(maps, maps.weights[at], *at), maps) for at in heads]
     text = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
     noun = cell_noun(trace.cells)

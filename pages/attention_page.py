@@ -32,6 +32,11 @@ from ui.head.views import default_query
 from ui.work.desk import get_trace, prepare
 from ui.work.results import Computation
 
+NOT_AN_EXPLANATION = (
+    "Attention shows where a head reads, not what the model does with it; by itself it is not an "
+    "explanation."
+)
+
 VIEWS = {
     "grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix,
     "against": views.draw_against,
@@ -106,7 +111,7 @@ def draw(side: Side) -> None:
     if choice.display == "heads":
         draw_keys(view, choice)
     about = "" if tabs else f"{views.about(chosen_maps)} "
-    st.caption(f"{about}{lines or views.NOT_AN_EXPLANATION}")
+    st.caption(f"{about}{lines or NOT_AN_EXPLANATION}")
 
 
 PAGE = Page(

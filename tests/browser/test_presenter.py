@@ -185,6 +185,18 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         eventually(page, lambda: page.evaluate(places), before)
 
 
+def test_a_head_is_enlarged_on_the_first_screen(app: str, page: Page) -> None:
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{app}/attention?display=grid&{QUERY}&present=on")
+        settled(page)
+        page.locator(".grid .map").nth(4).click()
+        cells = page.locator(".lens canvas.cells")
+        box = lambda: cells.bounding_box() or {"y": -1, "height": 0}  # noqa: E731, B023
+        eventually(page, lambda: 0 < box()["y"] < height - box()["height"], True)  # noqa: B023
+        assert box()["height"] > height / 3
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
 @pytest.mark.parametrize(
     "view", ["attention?display=heads&kind=cross&pin=q4", "heads?", "removals?"]

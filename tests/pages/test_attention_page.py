@@ -175,10 +175,10 @@ def test_words_are_sums_over_keys_and_means_over_queries(open_page: RunApp, trac
 
 
 @pytest.mark.parametrize(("query", "label", "asks"), [
-    ({"layer": "2", "head": "3"}, "Open layer 2, head 3", {"layer": "2", "head": "3"}),
+    ({"layer": "2", "head": "3"}, "Open this head", {"layer": "2", "head": "3"}),
     ({"map": "heads", "heads": "3.1-1.2"}, "Open layer 3, head 1", {"layer": "3", "head": "1"}),
     ({"display": "matrix", "layer": "1", "head": "1", "queries": "3-5"},
-     "Open layer 1, head 1", {"query": "3"}),
+     "Open this head", {"query": "3"}),
 ])  # fmt: skip
 def test_the_head_on_screen_can_be_opened(
     open_page: RunApp, query: dict[str, str], label: str, asks: dict[str, str]

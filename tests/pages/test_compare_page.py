@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
@@ -89,6 +90,23 @@ def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
     assert [box.value for box in app.main.text_input] == [second] * bool(second)
     wanted = "at the same position" if "bird" in second else "All weights are equal on both"
     assert wanted in said(app)
+
+
+def test_it_opens_on_the_head_that_differs_most(open_shipped: RunApp) -> None:
+    app = open_shipped(sentence=EXAMPLE)
+    model = Translator.load(SHIPPED / EN_DE, "cpu")
+    one, other = (
+        model.trace(text, beam_size=2) for text in (EXAMPLE, EXAMPLE.replace("animal", "bird"))
+    )
+    row = one.predicted_tokens.index("▁es")
+    apart = np.abs(one.cross - other.cross)[:, :, row]
+    layer, head, key = np.unravel_index(apart.argmax(), apart.shape)
+    assert f"**A** · Layer {layer + 1}, head {head + 1}" in said(app).replace("\\", "")
+    for letter, trace, word in (("A", one, "es"), ("B", other, "er")):
+        share = f"{trace.cross[layer, head, row, key]:.0%}"
+        assert f"“_{word}”**, {letter} looks **{share}** at “_it”" in said(app).replace("\\", "")
+    app.selectbox(key="layer_widget").set_value("1").run()
+    assert "head" in app.query_params and app.query_params["layer"] == "1"
 
 
 def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: RunApp) -> None:
@@ -273,8 +291,8 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
 
 #: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
-    "asks", "changed", "follows", "group", "label", "max_height", "never", "ringed", "session",
-    "single", "steerable",
+    "asks", "changed", "follows", "foot", "group", "label", "max_height", "never", "ringed",
+    "session", "single", "steerable",
 }  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """Downloads of the Attention page: every display as panels, arrays, HTML page and program."""
 
 import json
+from collections.abc import Callable
 from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ from ui.attention.maps import (
     to_units,
     values_of,
 )
-from ui.components.grid import Tab, grid_component
+from ui.components.grid import Cell, Tab, grid_component
+from ui.components.lens import Map
 from ui.components.lines import Pin
 from ui.export.programs import Source, facts_of
 
@@ -147,13 +150,12 @@ def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
 
 def _grid(trace: Trace, choice: AttentionChoice, maps: Maps) -> Exhibit:
     n_layers, n_heads = maps.weights.shape[:2]
-    heads = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
     where = "all layers and heads, named layer.head where space is short"
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: every layer and head",
         caption=_caption(choice, maps),
-        parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
+        parts=tuple(panel(maps, maps.weights[at], *at) for at in np.ndindex(n_layers, n_heads)),
         arrays={"maps": maps.weights},
         facts=facts_of(trace, where),
         offline=_grid_pages(trace, choice, maps),
@@ -180,20 +182,21 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
 
 
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
-    """Return lens messages by grid cell, or {} if the file would be too large.
+    """Return lens messages by grid cell. Args: kind: name of the kind, if the grid has tabs."""
 
-    Args: kind: name of the kind, if the grid has tabs.
-    """
-    n_layers, n_heads = maps.weights.shape[:2]
-    if maps.weights.size > MOST_FOLLOWING:
-        return {}
-    lenses = {}
-    for layer in [*range(n_layers), None]:
-        for head in [*range(n_heads), None]:
-            at = replace(choice, cell=(layer, head), chosen=False)
-            cell = json.dumps([layer, head, *kind], separators=(",", ":"))
-            lenses[cell] = shown_map(maps, at).lens().message()
-    return lenses
+    def draw(cell: Cell) -> Map:
+        return shown_map(maps, replace(choice, cell=cell, chosen=False))
+
+    return messages(maps.weights, draw, *kind)
+
+
+def messages(weights: Floats, draw: Callable[[Cell], Map], *kind: str) -> dict[str, bytes]:
+    """Return messages of the maps [L, H, n, m] and their combinations, or {} if they are large."""
+    layers, heads = ((*range(count), None) for count in weights.shape[:2])
+    return {} if weights.size > MOST_FOLLOWING else {
+        json.dumps([*cell, *kind], separators=(",", ":")): draw(cell).lens().message()
+        for cell in product(layers, heads)
+    }  # fmt: skip
 
 
 def _lines(choice: AttentionChoice, maps: Maps) -> Exhibit:
@@ -223,15 +226,8 @@ def _matrix(choice: AttentionChoice, maps: Maps) -> Exhibit:
     parts = [shown.panel()]
     arrays = {"weights": shown.weights}
     if choice.keys and shown.signed is None:
-        n_layers, n_heads = maps.weights.shape[:2]
-        arrays["mass"] = mass = selected_mass(maps, choice)
-        parts.append(
-            Panel(
-                "Weight on the chosen keys", mass,
-                tuple(f"layer {i + 1}" for i in range(n_layers)),
-                tuple(f"head {i + 1}" for i in range(n_heads)),
-            )
-        )  # fmt: skip
+        arrays["mass"] = selected_mass(maps, choice)
+        parts.append(Panel.of_heads("Weight on the chosen keys", arrays["mass"]))
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: {shown.name[:1].lower()}{shown.name[1:]}",

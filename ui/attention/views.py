@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
-from figures.labels import cell_noun, code, plain_token
+from figures.labels import cell_noun, code, count, plain_token
 from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
 from ui.attention import against
@@ -63,11 +63,6 @@ from ui.work.desk import computed, drawn, get_trace, get_tracer
 #: Width of grid and lens together in a 1280 px window, and the widths of their parts, in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
 
-NOT_AN_EXPLANATION = (
-    "Attention shows where a head reads, not what the model does with it; by itself it is not an "
-    "explanation."
-)
-
 _OPENS_ON = (
     " This head is the most selective: its query tells most about its key (mutual information). "
     "The legend adds others."
@@ -109,7 +104,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
         if tabs:
-            words = " A word below a map is what its head does in many texts: see *What heads do*."
+            words = " The words below maps are from many texts: see *What heads do*."
             st.caption(about(maps) + words * bool(does[choice.kind]))
     with lens.container():
         _say_name(view, shown, choice)
@@ -148,22 +143,19 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     draw_mass(slider)
     if not choice.heads:
         summary.caption("No head is switched on. Choose some in the legend.")
-    else:
-        left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
-        clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
-        opens_on = _OPENS_ON if clearest else ""
-        heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
-        summary.caption(
-            f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of {heads}{left_out}."
-            f"{opens_on}"
-        )
-        with summary:
-            _offer_pair(choice, maps)
-    if choice.heads:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _draw_way_inside(view, choice)
-            if len(choice.heads) == 1:
-                offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
+        return
+    left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
+    clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
+    summary.caption(
+        f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of "
+        f"{count(len(choice.heads), 'head')}{left_out}.{_OPENS_ON * clearest}"
+    )
+    with summary:
+        _offer_pair(choice, maps)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _draw_way_inside(view, choice)
+        if len(choice.heads) == 1:
+            offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
 
 
 def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
@@ -355,13 +347,15 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     """Draw a link to the (first) head on screen, at the selected query."""
     if view.kind != "checkpoint" and get_tracer(view).lacks("internals") is not None:
         return
-    layer, head = choice.heads[0] if choice.chosen or choice.display == "heads" else choice.cell
+    apart = choice.chosen or choice.display == "heads"  # from the name of the map
+    layer, head = choice.heads[0] if apart else choice.cell
     query = choice.queries[0] if choice.queries else None
     if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
         query = choice.pin[1]
     label, which = "Open a head", "a head with a clear pattern"
     if layer is not None and head is not None:
-        label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
+        named = f"layer {layer + 1}, head {head + 1}" if apart else "this head"
+        label, which = f"Open {named}", "this head"
     layer, head, query = (None if at is None else at + 1 for at in (layer, head, query))
     link_to(
         "head", label,
@@ -378,7 +372,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         if shown.noun:
             hides = "their columns"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
         cells_control()
         _draw_way_inside(view, choice)
@@ -394,9 +388,9 @@ def offer(
 ) -> None:
     """Draw the display's download button, unless no head is chosen."""
     n_layers, n_heads, n, m = maps.weights.shape
-    count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
-    if count:
+    n_maps = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
+    if n_maps:
         download_button(
             lambda: attention_exhibit(trace_for(view), choice, source_of(view)),
-            key=key, name=stem(choice, maps), n_numbers=count * n * m, label=label,
+            key=key, name=stem(choice, maps), n_numbers=n_maps * n * m, label=label,
         )  # fmt: skip

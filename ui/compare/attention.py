@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
-from figures.labels import ARROW, KIND_NAMES, count, plain, reads
+from figures.labels import ARROW, KIND_NAMES, count, plain, plain_token, reads
 from transformer.measures.compare import divergence
 from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
@@ -22,13 +22,13 @@ from ui.attention.choice import (
     read_choice,
     sheet_for,
 )
-from ui.attention.maps import AttentionChoice, Maps, shown_map
+from ui.attention.maps import AttentionChoice, Maps, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
-    BOTH,
     Fit,
+    changed_labels,
     changed_places,
     difference_map,
     fit_of,
@@ -68,7 +68,10 @@ PARAMS: tuple[Param[Any], ...] = (
 )  # fmt: skip
 
 #: Maximum height of maps side by side, in pixels, and least difference of a framed cell.
-_TALL, LEAST = 430, 0.01
+_TALL, LEAST = 430, 0.05
+
+#: Height below the cells that has to stay in sight for a class, in rem: what the pointer reads.
+_FOOT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,16 @@ class Both:
     fit: Fit  # alignment of the two maps
     choices: tuple[AttentionChoice, AttentionChoice]  # for A and B
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
+
+    @property
+    def shown(self) -> tuple[Map, ...]:
+        """The maps of A and B on screen."""
+        return tuple(map(shown_map, self.maps, self.choices))
+
+    @property
+    def difference(self) -> Map:
+        """A - B, of paired maps."""
+        return difference_map(*self.maps, self.choices)
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
         """Return one side's choice and maps."""
@@ -96,6 +109,25 @@ def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
 
 def _join() -> None:
     url_state.forget(OTHER_LAYER, OTHER_HEAD)
+
+
+def _place_of(side: Side) -> tuple[int | None, int | None]:
+    """Return a side's layer and head, from 1.
+
+    By default, of one model, the head that differs most at the last row with another word.
+    """
+    chosen = any(url_state.stored(param) for each in side.beside for param in each.cell_params)
+    traces = left, right = [each.trace for each in side.beside]
+    kind = kind_now(left, right)
+    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
+    if chosen or not fit.units or len({each.view.entry.whole for each in side.beside}) > 1:
+        return side.cell_now()
+    one, other = (maps_of(trace, kind, fit.units) for trace in traces)
+    if not (rows := changed_labels(one, other)[0]):
+        return side.cell_now()
+    apart = np.abs(one.weights - other.weights)[:, :, rows[-1]].max(-1)
+    layer, head = divmod(int(apart.argmax()), apart.shape[1])
+    return layer + 1, head + 1
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
@@ -132,7 +164,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         units = fit.units
     one, two = (
         replace(
-            read_choice(side.trace, kind, side.cell_now(), DISPLAYS[display][1]),
+            read_choice(side.trace, kind, _place_of(side), DISPLAYS[display][1]),
             units=units, chosen=False, queries=(), keys=(),
         )
         for side in pair.sides
@@ -143,22 +175,18 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     ):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     one_map = displays and DISPLAYS[display][1] == "matrix"
-    shown = tuple(
+    a, b = (
         measured_side(side, places_of(choice) if one_map else ())
         for side, choice in zip(pair.sides, (one, two), strict=True)
     )
-    pair = replace(
-        pair, sides=(shown[0], shown[1]),
-        setup=replace(pair.setup, left=shown[0].view, right=shown[1].view),
-    )  # fmt: skip
-    left_maps, right_maps = (
-        get_maps(side.view, side.trace, choice)
-        for side, choice in zip(pair.sides, (one, two), strict=True)
-    )
-    both = Both(pair, kind, fit, (one, two), (left_maps, right_maps))
+    pair = replace(pair, sides=(a, b), setup=replace(pair.setup, left=a.view, right=b.view))
+    maps = get_maps(a.view, a.trace, one), get_maps(b.view, b.trace, two)
+    both = Both(pair, kind, fit, (one, two), maps)
     if displays:
         for side in pair.sides:
-            raws = [param.write(url_state.get(param)) for param in side.cell_params]
+            raws = [*map(LAYER.write, _place_of(side))]
+            if side.letter == "B":
+                raws = [*map(url_state.get, side.cell_params)]
             places = cells.columns(2, gap="small")
             draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
     return both
@@ -169,6 +197,7 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
+    st.markdown(_about_row(both))
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
@@ -182,7 +211,7 @@ def _settings(side: Side) -> Changes:
         return {}
     kind = kind_now(*traces)
     counts = side.trace.attention(kind).shape
-    cell = [None if at is None else at + 1 for at in url_state.indices(side.cell_now(), counts)]
+    cell = [None if at is None else at + 1 for at in url_state.indices(_place_of(side), counts)]
     return dict(zip((KIND, LAYER, HEAD), (kind, *cell), strict=True))
 
 
@@ -211,13 +240,9 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     choice, maps = both.of(side)
     drawn = shown_map(maps, choice)
     if both.fit.units == choice.units:
-        apart = difference_map(*both.maps, both.choices)
-        changed = [
-            [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
-            for labels in (apart.query_tokens, apart.key_tokens)
-        ]
-        drawn = replace(drawn, ringed=largest_cells(np.abs(apart.weights), LEAST), changed=changed)
-    framed = " :small[:gray[frames: the largest differences]]" if drawn.ringed else ""
+        cells = largest_cells(np.abs(both.difference.weights), LEAST)
+        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps), foot=_FOOT)
+    framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
     st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
@@ -227,9 +252,27 @@ def _matrices(both: Both) -> None:
     both.pair.controls.button(
         "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
     )
-    if both.fit.units == both.choices[0].units:
-        st.caption(_largest(both, difference_map(*both.maps, both.choices)))
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+    if both.fit.units == both.choices[0].units:
+        st.caption(_largest(both))
+
+
+def _about_row(both: Both) -> str:
+    """Return a sentence on the last row with another word, or "" if maps have no common rows."""
+    paired = both.fit.units == both.choices[0].units
+    rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
+    if not rows:
+        return ""
+    at = rows[-1], int(np.abs(both.difference.weights[rows[-1]]).argmax())
+    parts = []
+    for letter, shown in zip(LETTERS, both.shown, strict=True):
+        read, _, predicted = plain_token(shown.query_tokens[at[0]]).partition(ARROW)
+        doing, key = "Predicting" if predicted else "Reading", plain_token(shown.key_tokens[at[1]])
+        parts.append(
+            f"{doing if letter == 'A' else doing.lower()} **“{plain(predicted or read)}”**, "
+            f"{letter} looks **{shown.weights[at]:.0%}** at “{plain(key)}”"
+        )
+    return f"{'; '.join(parts)}."
 
 
 def _say_unpaired(both: Both) -> None:
@@ -243,35 +286,34 @@ def _difference(both: Both) -> None:
         _say_unpaired(both)
         _matrices(both)
         return
-    difference = difference_map(*both.maps, both.choices)
+    difference = both.difference
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in _difference_words(both, difference):
+        for line in _difference_words(both):
             st.markdown(line)
-        for note in (both.fit.why, changed_places(*both.maps)):
-            if note:
-                st.caption(note)
+        for note in filter(None, (both.fit.why, changed_places(*both.maps))):
+            st.caption(note)
 
 
-def _largest(both: Both, difference: Map) -> str:
+def _largest(both: Both) -> str:
     """Return the cells that differ most, each with both sides' weights, one a line."""
-    one, apart = shown_map(both.maps[0], both.choices[0]).weights, difference.weights
+    (one, other), difference = both.shown, both.difference
     return "  \n".join(
         f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
-        f"**{one[at]:.2f}** in A, **{one[at] - apart[at]:.2f}** in B"
-        for at in largest_cells(np.abs(apart), LEAST)
+        f"**{one.weights[at]:.2f}** in A, **{other.weights[at]:.2f}** in B"
+        for at in largest_cells(np.abs(difference.weights), LEAST)
     )
 
 
-def _difference_words(both: Both, difference: Map) -> list[str]:
-    if not difference.weights.any():
+def _difference_words(both: Both) -> list[str]:
+    if not both.difference.weights.any():
         return ["**All weights are equal on both sides.**"]
-    apart = divergence(*(shown.weights for shown in map(shown_map, both.maps, both.choices)))
+    apart = divergence(*(shown.weights for shown in both.shown))
     lines = [
-        _largest(both, difference),
+        _largest(both),
         f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
     ]
@@ -312,11 +354,11 @@ def _differences(both: Both) -> None:
         both.pair.rows(lambda side: _draw_evenness(both, side))
         st.caption(EVENNESS_RULE)
         return
-    choices = joined_choices(both.maps, both.choices)
-    difference, first = difference_map(*both.maps, choices), both.choices[0]
+    both = replace(both, choices=joined_choices(both.maps, both.choices))
+    difference, choice = both.difference, both.choices[0]
     key = (
         "differences", tuple(view.request for view in both.pair.setup.views),
-        first.kind, first.units, first.how, first.dim,
+        choice.kind, choice.units, choice.how, choice.dim,
     )  # fmt: skip
 
     def take(chosen: GridChoice) -> None:
@@ -325,17 +367,17 @@ def _differences(both: Both) -> None:
 
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
-        sheet = once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None))))
-        heads = grid_component(sheet, choices[0].cell, cell_width=76)
+        sheet = once(key, lambda: signed_sheet(both.maps, replace(choice, cell=(None, None))))
+        heads = grid_component(sheet, choice.cell, cell_width=76)
         show(heads, key="compare_differences", on_choose=take)
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        for line in _difference_words(replace(both, choices=choices), difference)[:2]:
+        for line in _difference_words(both)[:2]:
             st.markdown(line)
-    for note in (without_partner(*both.maps), both.fit.why, changed_places(*both.maps)):
-        if note:
-            st.caption(note)
+    notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
+    for note in filter(None, notes):
+        st.caption(note)
 
 
 def _draw_evenness(both: Both, side: Side) -> None:

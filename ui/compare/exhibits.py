@@ -1,6 +1,5 @@
 """Figures of both sides: maps and their difference, matched heads, and numbers."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -17,10 +16,11 @@ from transformer.measures.words import WORD_RULE, Units
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind, InputError, Reals
-from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
-from ui.attention.maps import AttentionChoice, Maps, maps_of
+from ui.attention.exhibits import attention_exhibit, messages
+from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet
-from ui.components.grid import grid_component
+from ui.components.grid import Cell, grid_component
+from ui.components.lens import Map
 from ui.components.match import Likeness, head_name
 from ui.export.programs import Source, call, of_two
 
@@ -129,6 +129,11 @@ def attention_differences(
     apart = np.subtract(*(side.weights[:layers, :heads] for side in maps))
     chosen = difference_map(*maps, choices)
     grid = grid_component(signed_sheet(maps, choices[0]), choices[0].cell)
+
+    def of_cell(cell: Cell) -> Map:
+        one, other = (replace(choice, cell=cell) for choice in choices)
+        return difference_map(*maps, (one, other))
+
     return Exhibit(
         name=MapsChoice("differences", choices).stem,
         title=f"{maps[0].kind_text.name}: A − B for every layer and head",
@@ -140,7 +145,7 @@ def attention_differences(
             for layer, head in np.ndindex(layers, heads)
         ),
         arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights, "difference": apart},
-        offline=(grid.offline(), chosen.lens().offline(_lenses(maps, choices, (layers, heads)))),
+        offline=(grid.offline(), chosen.lens().offline(messages(apart, of_cell))),
         columns=heads,
     )
 
@@ -160,23 +165,6 @@ def attention_evenness(
         title=f"{KIND_NAMES[kind]}: evenness of each head",
         caption=f"{_caption(choice)} {EVENNESS_RULE}", parts=tuple(parts), arrays=arrays, columns=2,
     )  # fmt: skip
-
-
-def _lenses(
-    maps: tuple[Maps, Maps],
-    choices: tuple[AttentionChoice, AttentionChoice],
-    counts: tuple[int, int],
-) -> Mapping[str, bytes]:
-    """Return a lens message for each cell, or {} if the file would be large."""
-    if maps[0].weights.size > MOST_FOLLOWING:
-        return {}
-    messages = {}
-    for layer in (*range(counts[0]), None):
-        for head in (*range(counts[1]), None):
-            one, other = (replace(choice, cell=(layer, head)) for choice in choices)
-            name = json.dumps([layer, head], separators=(",", ":"))
-            messages[name] = difference_map(*maps, (one, other)).lens().message()
-    return messages
 
 
 def _caption(choice: AttentionChoice) -> str:

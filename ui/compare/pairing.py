@@ -82,6 +82,14 @@ def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
     return f"The sources differ from {first} on, so their columns cannot be paired."
 
 
+def changed_labels(left: Maps, right: Maps) -> list[list[int]]:
+    """Return the queries and the keys that differ; decoder rows by what they predict."""
+    return [
+        [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
+        for labels in (_both(left.queries, right.queries), _both(left.keys, right.keys))
+    ]
+
+
 def changed_places(left: Maps, right: Maps) -> str:
     """Return a sentence about labels that join different words, or ""."""
     same = (left.queries, left.keys) == (right.queries, right.keys)

@@ -256,17 +256,6 @@ def _word(text: Text, at: int, prefix: str = "log p ") -> str:
     return word if math.isnan(score) else f"{word} ({prefix}{signed(score)})"
 
 
-def consequence(one: Text, other: Text) -> str:
-    """Return a Markdown sentence on the last words that differ, after equal ones, or ""."""
-    differ = not_shared(one.words, other.words)[0]
-    if len(one.words) != len(other.words) or not differ or differ[-1] - 1 in (*differ, -1):
-        return ""
-    a, b = (f"“{plain(shorten(text.words[differ[-1]], 24))}”" for text in (one, other))
-    if len(differ) > 1:
-        return f"**A writes {a} and B {b}**, after the same word; earlier underlined words differ."
-    return f"**After identical words, A writes {a} and B {b}.**"
-
-
 def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw both texts side by side."""
     left, right = sides
@@ -275,13 +264,10 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         draw_changes(right.view, right.trace, left.trace)
         _draw_cut(right.trace)
     else:
-        for side, text, other, column in zip(
-            sides, texts := _texts(sides), texts[::-1], st.columns(2, gap="large"), strict=True
-        ):
+        texts, columns = _texts(sides), st.columns(2, gap="large")
+        for side, text, other, column in zip(sides, texts, texts[::-1], columns, strict=True):
             with column.container(key=f"headline_compare_{side.letter}"):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
-        if sentence := consequence(*texts):
-            st.markdown(sentence)
 
 
 def _of_edits(setup: Setup) -> bool:

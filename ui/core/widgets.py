@@ -14,7 +14,7 @@ Side B of Compare stores the same fields under other names, see `ui.core.view.Si
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from html import escape
@@ -315,16 +315,22 @@ def draw_text(text: str, language: str, new: str = "") -> None:
 def raw_box(
     where: DeltaGenerator, label: str, param: Param[Any], raws: Sequence[str], value: str, *,
     key: str, named: Callable[[str], str], help: str | None = None,
+    others: Iterable[tuple[Param[Any], str]] = (),
 ) -> None:  # fmt: skip
     """Draw a selectbox of a setting's raw values.
 
     Args:
         value: the value on screen, which may differ from the stored value.
         named: returns a value's display name.
+        others: settings on screen that a choice stores as well.
     """
+
+    def take(raw: str) -> None:
+        url_state.store({each: each.parse(shown) for each, shown in (*others, (param, raw))})
+
     where.selectbox(
         label, raws, format_func=named, help=help, label_visibility="collapsed",
-        **filled(key, value, lambda raw: url_state.put(param, param.parse(raw))),
+        **filled(key, value, take),
     )  # fmt: skip
 
 

@@ -192,6 +192,7 @@ def draw_cell(
         raw_box(
             place, f"{side.letter} {axis}", param, raws, raw if raw in raws else "mean",
             key=f"{param.name}_widget", help=term(axis),
+            others=[*zip(side.cell_params, shown, strict=False)],
             named=lambda raw, axis=axis, names=names: (  # type: ignore[misc]
                 f"{side.letter}  {names.get(raw, f'{axis} {raw}')}"
             ),

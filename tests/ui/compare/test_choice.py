@@ -28,7 +28,6 @@ from ui.compare.choice import readers, target_language, warning
 from ui.compare.texts import (
     Text,
     apart,
-    consequence,
     text_of,
     where_they_differ,
     why_not_subtracted,
@@ -338,8 +337,6 @@ def test_the_sentence_names_the_first_word_that_differs_or_who_finds_it_likelier
     said = where_they_differ(one, other)
     assert all(fact in said for fact in facts), said
     assert "B follows A’s words" in where_they_differ(text("a"), text("a"), followed=True)
-    assert "A writes “es” and B “er”" in consequence(text("a", "x", "es"), text("b", "x", "er"))
-    assert not any(consequence(text(*one), text("b", "er")) for one in (("a", "es"), "b", ("b",)))
 
 
 def test_published_figures_are_read_and_nothing_else() -> None:

@@ -29,7 +29,7 @@ from ui.components.packing import attention_look
 MAX_SIDE = 128
 
 #: Largest number of weights that are sent for all kinds together (6+6 layers with 8 heads: about
-#: 200 tokens). Such a message has at most 2 MB and takes half a second.
+#: 200 tokens). Such a message has at most 3 MB and takes half a second.
 MOST_AT_ONCE = 6_000_000
 
 #: (layer, head), 0-based; None combines all of them.
@@ -48,7 +48,7 @@ class GridChoice(NamedTuple):
 class Sheet:
     """Maps of one kind of attention, encoded for the grid."""
 
-    body: NDArray[np.uint8]  # [bytes], the deflated header and maps, see `fold`
+    body: NDArray[np.uint8]  # [bytes], the deflated header and maps
     #: rows, columns: grid size including combined maps
     rows: int
     columns: int
@@ -113,12 +113,8 @@ def make_sheet(
         "queries": queries,
         "keys": keys,
         "dimmed": dimmed,
-        "how": how,
     }
-    single, combined = fold(maps, how)
-    body = np.frombuffer(
-        packing.deflate(header, single.tobytes(), combined.tobytes()), dtype=np.uint8
-    )
+    body = np.frombuffer(packing.deflate(header, maps.tobytes()), dtype=np.uint8)
     return Sheet(body, rows, columns)
 
 
@@ -235,35 +231,6 @@ def shrink(
         if axis == -1:
             covered = np.logical_and.reduceat(covered, starts)
     return seen, np.flatnonzero(covered).tolist()
-
-
-def fold(maps: NDArray[np.uint8], how: How) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Split a grid's maps [R, C, n, m] into two parts that compress well.
-
-    The browser combines the bytes of single heads itself. A mean of rounded weights is nearly the
-    rounded mean, so most differences are 0, and combined maps stay as exact as single ones.
-
-    Returns: single heads [R - 1, C - 1, n, m]; and combined maps [R + C - 1, n, m], the last column
-    from top to bottom and then the last row without its last cell, as differences (modulo 256) from
-    the combined bytes.
-    """
-    single, column, row = maps[:-1, :-1], maps[:, -1], maps[-1, :-1]
-    if how == "max":
-        expected = single.max(axis=1), single.max(axis=(0, 1))[None], single.max(axis=0)
-    else:
-        by_layer = single.sum(axis=1, dtype=np.uint32)
-        n_layers, n_heads = single.shape[:2]
-        expected = (
-            _mean(by_layer, n_heads),
-            _mean(by_layer.sum(axis=0, dtype=np.uint32), n_layers * n_heads)[None],
-            _mean(single.sum(axis=0, dtype=np.uint32), n_layers),
-        )
-    return single, np.concatenate([column, row]) - np.concatenate(expected)
-
-
-def _mean(sums: NDArray[np.uint32], count: int) -> NDArray[np.uint8]:
-    """Return the integer mean, rounded half up as in JavaScript."""
-    return ((2 * sums + count) // (2 * count)).astype(np.uint8)
 
 
 def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[list[list[float]]]:

@@ -110,6 +110,8 @@ function mount(root, host, header, kinds) {
     choose: (row, column) => {
       report([...cellAt(kind.sheet, row, column), [], choice.value[3]]);
       outline();
+      const lens = document.querySelector(".st-key-lens"); // the map enlarged, where it is below the grid
+      if (lens?.getBoundingClientRect().top > 0.8 * innerHeight) lens.scrollIntoView({ behavior: "smooth" });
     },
     mark: (row, column) => {
       const marks = toggled(choice.value, row, column, kind.sheet);
@@ -135,7 +137,7 @@ function mount(root, host, header, kinds) {
       writeRoles(kind);
       if (header.off) lightOff();
       reach(kind.pane.cells, placeOf(choice.value, kind.sheet));
-      stage.replaceChildren(kind.pane.table, note, kind.pane.scale);
+      stage.replaceChildren(kind.pane.table, kind.pane.key, kind.pane.scale, note);
     }
     outline();
     describeChosen();
@@ -273,7 +275,7 @@ function buildPane(sheet, actions) {
   if (actions.markable) table.setAttribute("aria-multiselectable", "true");
   table.style.setProperty("--columns", columns.length);
   listen(cells, actions);
-  return { sheet, table, canvas, cells, scale: scaleOf(sheet) };
+  return { sheet, table, canvas, cells, key: make("p", "key"), scale: scaleOf(sheet) };
 }
 
 // Makes a cell the grid's only Tab stop and returns it.
@@ -312,14 +314,19 @@ function listen(cells, actions) {
   }));
 }
 
-// Writes the roles of heads below their maps.
+// Writes the roles of heads below their maps, and explains words that do not speak for themselves.
 function writeRoles(kind) {
-  kind.pane.table.classList.toggle("named", kind.does.length > 0);
-  for (const [row, column, word] of kind.does) {
-    const map = kind.pane.cells[row][column];
+  const { pane, does } = kind;
+  pane.table.classList.toggle("named", does.length > 0);
+  const key = new Set();
+  for (const [row, column, word, text] of does) {
+    const map = pane.cells[row][column];
     map.dataset.does = word;
     map.setAttribute("aria-label", spoken(kind, row, column));
+    const [role] = text.split(":");
+    if (isNaN(word) && !role.includes(word)) key.add(`${word}: looks at ${role}`);
   }
+  pane.key.textContent = [...key].join(" · ");
 }
 
 // Describes a cell: whether it is off, its largest weight, the role of its head.

@@ -3,7 +3,6 @@
 // A message holds the kinds one after another, each deflated separately, so that unseen kinds are
 // not unpacked. A kind without bytes is known by name only and is sent once chosen.
 import { make, rove, unpack } from "../shared/index.js";
-import { unfold } from "./maps.js";
 
 export function openKinds(header, body) {
   let from = 0;
@@ -12,8 +11,8 @@ export function openKinds(header, body) {
     const kind = { name, title, short, here: bytes > 0, sheet: null, pane: null };
     let opening = null;
     kind.open = () =>
-      (opening ??= inflated(packed).then(({ header: about, body: single }) => {
-        kind.sheet = { ...about, maps: unfold(about, single) };
+      (opening ??= inflated(packed).then(({ header: about, body: maps }) => {
+        kind.sheet = { ...about, maps };
       }));
     return kind;
   });

@@ -7,45 +7,6 @@ import { classHeight, drawScale, mapImage, themeOf, weightLevel, wordsOf } from 
 // Some browsers leave larger canvases empty.
 const MOST_PIXELS = 16e6;
 
-// The maps [row][column][query][key]: single heads are sent as they are, the last column and
-// row as differences from the combined single heads.
-export function unfold(header, body) {
-  const { queries, keys, row_names: rows, column_names: columns } = header;
-  const [size, layers, heads] = [queries * keys, rows.length - 1, columns.length - 1];
-  const maps = new Uint8Array(rows.length * columns.length * size);
-  const mapAt = (row, column) => maps.subarray((row * columns.length + column) * size).subarray(0, size);
-  const byLayer = Array.from({ length: layers }, () => new Uint32Array(size));
-  const byHead = Array.from({ length: heads }, () => new Uint32Array(size));
-  const all = new Uint32Array(size);
-  const max = header.how === "max";
-  const join = (sums, one) => {
-    if (max) for (let i = 0; i < size; i++) sums[i] = Math.max(sums[i], one[i]);
-    else for (let i = 0; i < size; i++) sums[i] += one[i];
-  };
-  let from = 0;
-  const next = () => body.subarray(from, (from += size));
-  for (let layer = 0; layer < layers; layer++) {
-    for (let head = 0; head < heads; head++) {
-      const map = next();
-      mapAt(layer, head).set(map);
-      join(byLayer[layer], map);
-      join(byHead[head], map);
-    }
-    join(all, byLayer[layer]);
-  }
-  const finish = (target, sums, count) => {
-    const differs = next();
-    const n = max ? 1 : count;
-    for (let i = 0; i < size; i++) {
-      target[i] = differs[i] + Math.floor((2 * sums[i] + n) / (2 * n));
-    }
-  };
-  byLayer.forEach((sums, layer) => finish(mapAt(layer, heads), sums, heads));
-  finish(mapAt(layers, heads), all, layers * heads);
-  byHead.forEach((sums, head) => finish(mapAt(layers, head), sums, layers));
-  return maps;
-}
-
 // Draws every map of a pane, unless it already shows these pixels. One canvas lies behind all
 // cells: a browser handles each canvas as a separate layer, and hundreds of them slow every frame.
 export function drawAll(root, pane) {
@@ -55,9 +16,11 @@ export function drawAll(root, pane) {
   const theme = themeOf(root);
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
-  const room = classHeight(table, 6) / cells.length; // and for the names of the columns
+  const gap = parseFloat(getComputedStyle(table).rowGap);
+  const room = (classHeight(table, 7.5) - gap) / cells.length - gap; // a key, a scale and what is read are below
   const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.2 * width * Math.min(1, queries / keys), room)));
   table.style.setProperty("--map-height", `${height}px`);
+  pane.key.hidden = width <= 40; // as the words
   table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));
   const frame = table.getBoundingClientRect();
   const ratio = Math.min(

@@ -108,26 +108,31 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const width = root.clientWidth;
   const label = (text) => (wide(text) * size) / fontSize;
   const titleBand = fontSize * 1.9;
-  const spare = width - titleBand - 14 - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
-  const left = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare)) + 10 + titleBand;
-  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
   const slant = Math.PI / 3;
   const longest = Math.min(widestRow(map.key_tokens, label), width * 0.35);
-  const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
-  const overhang = longest * Math.cos(slant); // the last label leans out to the right
-  const room = (width - left - 4) / map.keys;
-  const fitting = (width - left - overhang) / map.keys;
+  const leans = (token, at) => Math.min(longest, label(plain(token))) * Math.cos(slant) - SMALLEST_LABEL * (map.keys - 1 - at);
+  const overhang = Math.max(...map.key_tokens.map(leans)); // the last labels lean out to the right
+  const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
   const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
+  const spare = width - titleBand - 14 - overhang - wanted * map.keys;
+  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const tight = parts.plot.classList.contains("tight-rows"); // without an arrow, as the axis says what rows are
+  const left = named - (tight ? label(" \u2192   ") : 0) + 10 + titleBand;
+  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
+  const top = slanted + (cornered ? 0 : titleBand);
+  const room = (width - left - 4) / map.keys;
+  const fitting = (width - left - overhang) / map.keys;
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
   const scrolls = onPhone() && fits < FINGER;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
-  const whole = wide(map.query_title);
-  const title = whole > side * map.queries ? map.query_title.split(":")[0] : map.query_title;
+  const whole = tight ? map.query_title.replace("reads \u2192 ", "") : map.query_title;
+  const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
@@ -148,7 +153,10 @@ function place(map, parts, frame) {
   setBox(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.plot.style.setProperty("--label", `${frame.size}px`);
-  for (const labels of [parts.rows, parts.columns]) labels.forEach((label, i) => (label.hidden = i % every !== 0));
+  [parts.rows, parts.columns].forEach((labels, axis) => {
+    const marked = [...map.changed[axis], ...map.ringed.map((cell) => cell[axis])]; // their labels stay
+    labels.forEach((label, i) => (label.hidden = !marked.includes(i) && (i % every !== 0 || marked.some((at) => Math.abs(at - i) < every))));
+  });
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
   parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
 }

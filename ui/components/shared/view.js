@@ -96,10 +96,11 @@ export function enlarged(element) {
   return Number(getComputedStyle(element).getPropertyValue("--hl-scale")) || 1;
 }
 
-// Height in px for a picture on a class's screen, with `foot` rem below it; 0 unless presenting.
+// Height in px for a picture on a class's screen, with `foot` rem below it; 0 unless presenting. One that
+// begins low is scrolled to, below its title.
 export function classHeight(element, foot) {
-  const scale = enlarged(element);
-  return scale > 1 ? window.innerHeight - pageTop(element) - 16 * scale * foot : 0;
+  const [rem, top, height] = [16 * enlarged(element), pageTop(element), window.innerHeight];
+  return rem > 16 ? height - (top < 0.6 * height ? top : 4 * rem) - rem * foot : 0;
 }
 
 // Calls `draw` now and when the size of `root`, the window height, the theme, the pixel ratio or fonts
