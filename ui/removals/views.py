@@ -22,6 +22,7 @@ from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
+from ui.core.presenter import presenting
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import filled
@@ -67,13 +68,15 @@ def draw_choice(view: View, trace: Trace) -> int | None:
     return step
 
 
-def draw_heads(view: View, trace: Trace, step: int | None) -> None:
-    """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
+def draw_heads(view: View, trace: Trace) -> int | None:
+    """Draw the tables of heads, what stands out, and the most needed ones; return the step."""
+    tables, words = st.columns([5, 4], gap="medium")
+    with words:
+        step = draw_choice(view, trace)
     effects = computed(view, NEEDS)
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, out = looks(trace, step), heads_taken(view, trace)
-    tables, words = st.columns([5, 4], gap="medium")
-    chart = head_needs(heads, sharp, out, current_theme())
+    chart = head_needs(heads, sharp, out, current_theme(), wide=presenting())
     for at in clicked(
         chart, map(selection_of, heads), in_words(heads).replace("**", ""),
         f"needs_{view.request.name}_{step}", tables, width="content",
@@ -94,6 +97,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
                 help="Removes this head on every page, or restores it.",
             )  # fmt: skip
         download_below(st.container(), view, "needed-parts", needed_parts, step=step)
+    return step
 
 
 def draw_parts(view: View, trace: Trace, step: int | None) -> None:
@@ -223,15 +227,15 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
 
 
 def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
-    """Return the most needed head and the share of heads that change little, in words."""
+    """Return the most needed heads and the share of heads that change little, in words."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
-    first = ranked(heads)[0]
-    value = float(heads[first.kind][first[1:]])
+    value = signed(changes.min())
+    first = [at.off.place for at in ranked(heads) if signed(heads[at.kind][at[1:]]) == value]
+    places = f"**{'** and **'.join(first)}**" if len(first) < 3 else f"{len(first)} heads"
     little = int((np.abs(changes) < SMALL).sum())
-    place = first.off.place
     return (
-        f"Most needed: **{place}** (log-probability {signed(value)} nats). Removed alone, "
-        f"{little} of {len(changes)} heads change it by less than {SMALL} nats."
+        f"Most needed: {places} (log-probability {value} nats{' each' * (len(first) > 1)}). "
+        f"Removed alone, {little} of {len(changes)} heads change it by less than {SMALL} nats."
     )
 
 
