@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
-from figures.labels import cell_noun, code, plain_token
+from figures.labels import cell_noun, code, count, plain_token
 from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
 from ui.attention import against
@@ -153,10 +153,10 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
         clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
         opens_on = _OPENS_ON if clearest else ""
-        heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
+        every = "All queries together: " * (choice.pin is not None)
         summary.caption(
-            f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of {heads}{left_out}."
-            f"{opens_on}"
+            f"{every}{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of "
+            f"{count(len(choice.heads), 'head')}{left_out}.{opens_on}"
         )
         with summary:
             _offer_pair(choice, maps)
