@@ -25,13 +25,9 @@ _WIDTHS, _WEIGHTS, _CELL = (232, 380), 84, (48, 21)
 
 
 def head_needs(
-    heads: Mapping[AttentionKind, Floats],
-    looks: Mapping[AttentionKind, Floats],
-    out: Collection[tuple[AttentionKind, int, int]],
-    theme: Theme,
-    *,
-    wide: bool = False,
-) -> Drawn:
+    heads: Mapping[AttentionKind, Floats], looks: Mapping[AttentionKind, Floats],
+    out: Collection[tuple[AttentionKind, int, int]], theme: Theme, *, wide: bool = False,
+) -> Drawn:  # fmt: skip
     """Draw the change without each head, beside its largest weight; a click selects a head.
 
     Args:

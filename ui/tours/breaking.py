@@ -63,12 +63,18 @@ def marked(before: str, after: str) -> str:
     """Return a text with its new words between **, and the words it lacks between ~~."""
     words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
     old, new = ([re.sub(r"\W", "", word) for word in side] for side in (words, changed))
-    return "".join(
+    text = "".join(
         f" ~~{''.join(words[first:last]).rstrip(' .,;:!?')}~~ " if kind == "delete"
         else "".join(changed[start:end]) if kind == "equal"
         else f"**{''.join(changed[start:end])}**"
         for kind, first, last, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
     )  # fmt: skip
+
+    def placed(found: re.Match[str]) -> str:  # before the comma that it left
+        mark, lost = found.groups()
+        return found[0] if mark + lost in before else f" ~~{lost}~~{mark}"
+
+    return re.sub(r"([.,;:!?] +) ~~(.*?)~~ ", placed, text)
 
 
 def break_of(

@@ -7,6 +7,7 @@ cookie records it. opening.js hides the page behind it until the end.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -278,12 +279,13 @@ def script(
     """
     asked = ASK.said(pronoun=riddle.pronoun, rule=riddle.rule)
     source, target = ({"name": name_of(language), "code": language} for language in languages)
-    following = zip(staged, [*staged[1:], staged[0]], strict=True)
+    following = pairwise(staged)
     return {
         "lead": OPENING_TOUR.title, "question": asked.ask, "why": asked.because, "guesses": guesses,
         "source": source, "target": target, "removal": TRIAL.title, "guess": GUESS.title,
         "ways": {stop.page: stop.title for stop in PAGES},
-        "onward": [_onward(one.act.sentence, other.act.sentence) for one, other in following],
+        "onward": [_onward(one.act.sentence, other.act.sentence) for one, other in following]
+        + ["Back to the first sentence"],
     }  # fmt: skip
 
 
