@@ -173,8 +173,7 @@ def about_table(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     if measure:
         nats = -float(study.importance[measure][head.kind][head[1:]])
         share = signed(100 * math.expm1(min(nats, 99)), 1)
-        place = f"{head.off.place[:1].upper()}{head.off.place[1:]}"
-        about = MEASURES[measure].about.format(place=place, share=share)
+        about = MEASURES[measure].about.format(place=head.off.place.capitalize(), share=share)
         return f"**Which heads does the model need?** {about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())

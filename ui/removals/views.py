@@ -57,13 +57,12 @@ def draw_choice(view: View, trace: Trace) -> int | None:
         token = f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
         return f"Needed for {'the translation' if at == WHOLE else token}"
 
-    def take(chosen: int) -> None:
-        url_state.put_index(STEP, None if chosen == WHOLE else chosen)
-
     st.selectbox(
         "Needed for", [WHOLE, *range(len(trace.predicted_tokens))], format_func=name,
-        width=320, label_visibility="collapsed",
-        **filled("needs_of", WHOLE if step is None else step, take),
+        width=320, label_visibility="collapsed", **filled(
+            "needs_of", WHOLE if step is None else step,
+            lambda chosen: url_state.put_index(STEP, None if chosen == WHOLE else chosen),
+        ),
     )  # fmt: skip
     return step
 
@@ -178,11 +177,8 @@ def draw_together(view: View) -> None:
     *alone, both = computed(view.original, together(edits)).tolist()
     words, picture = st.columns([5, 4], gap="medium")
     words.markdown(in_sum(alone, both))
-    names = (
-        [edit.place if edit.verb == "off" else edit.words for edit in edits]
-        if len(edits) <= MOST
-        else []
-    )
+    named = edits if len(edits) <= MOST else []
+    names = [edit.place if edit.verb == "off" else edit.words for edit in named]
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
     chart = part_needs([*names, "sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")

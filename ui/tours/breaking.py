@@ -70,11 +70,10 @@ def marked(before: str, after: str) -> str:
         for kind, first, last, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
     )  # fmt: skip
 
-    def placed(found: re.Match[str]) -> str:  # before the comma that it left
-        mark, lost = found.groups()
-        return found[0] if mark + lost in before else f" ~~{lost}~~{mark}"
-
-    return re.sub(r"([.,;:!?] +) ~~(.*?)~~ ", placed, text)
+    return re.sub(  # a lost word stands before the comma that it left
+        r"([.,;:!?] +) ~~(.*?)~~ ",
+        lambda at: at[0] if at[1] + at[2] in before else f" ~~{at[2]}~~{at[1]}", text,
+    )  # fmt: skip
 
 
 def break_of(
