@@ -48,8 +48,8 @@ def test_every_head_is_measured_against_own_links(run_app: RunApp, tiny_checkpoi
     grid = error_grid(Translator.load(tiny_checkpoint, "cpu"), joined(rows))
     best = grid.best()
     said = "".join(element.value for element in app.main.markdown)
-    assert f"on the other half it is **{best.error:.1%}**" in said
-    assert f"a guess along the diagonal has {best.diagonal:.1%}" in said
+    assert f"on the other half it is **{best.error:.3f}**" in said
+    assert f"a guess along the diagonal has {best.diagonal:.3f}" in said
     assert said.count("| reading |") == said.count("| predicting |") == 4
     copied = json.loads(app.code[-1].value)
     assert copied["alignment_heads"] == grid.alignment_heads()
