@@ -23,7 +23,7 @@ def test_a_link_reopens_a_map_with_its_links(run_app: RunApp, tiny_checkpoint: P
     maps = word_maps(trace, "predicting", values, "words")
     assert app.code[0].value == written(links(maps))
     text = "".join(element.value for element in app.main.markdown)
-    assert "read most while" in text and "in: " in text and "The given translation has" in text
+    assert "read most while" in text and "in ← " in text and "The given translation has" in text
     figure = word_for_word(model, trace, measure="norm", layer=1, head=2, row="predicting")
     np.testing.assert_allclose(figure.arrays["maps"], maps, atol=1e-6)
     assert {tuple(link) for link in figure.arrays["links"].tolist()} == links(maps)
