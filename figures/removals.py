@@ -21,7 +21,7 @@ def selection_of(kind: AttentionKind) -> str:
 PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
 #: Largest width of a table of changes, also in a wide window, and of weights, and cell size in px.
-_WIDTHS, _WEIGHTS, _CELL = (232, 380), 84, (48, 21)
+_WIDTHS, _WEIGHTS, _CELL = (232, 335), 84, (48, 21)
 
 
 def head_needs(
