@@ -82,7 +82,7 @@ def main() -> None:
     elif touring and view.checkpoint:
         guide.draw_unfit(view)
     if here.model != "absent":
-        if view.entry.updates is not None:
+        if view.entry.updates is not None and (view.entry.stack or here.path != "family"):
             through_time.draw_bar(view)
         if view.entry.ref.edits:
             editing.draw_bar(view)

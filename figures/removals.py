@@ -20,22 +20,21 @@ def selection_of(kind: AttentionKind) -> str:
 #: Selection names: a part among bars, the number of heads removed in either panel, a share.
 PART, OUT, BAR = "part", ("out_0", "out_1"), "share"
 
-#: Largest width of a table of changes and of weights, and cell size in the first, in px.
-_WIDTHS, _CELL = (232, 84), (36, 21)
+#: Largest width of a table of changes, also in a wide window, and of weights, and cell size in px.
+_WIDTHS, _WEIGHTS, _CELL = (232, 335), 84, (48, 21)
 
 
 def head_needs(
-    heads: Mapping[AttentionKind, Floats],
-    looks: Mapping[AttentionKind, Floats],
-    out: Collection[tuple[AttentionKind, int, int]],
-    theme: Theme,
-) -> Drawn:
+    heads: Mapping[AttentionKind, Floats], looks: Mapping[AttentionKind, Floats],
+    out: Collection[tuple[AttentionKind, int, int]], theme: Theme, *, wide: bool = False,
+) -> Drawn:  # fmt: skip
     """Draw the change without each head, beside its largest weight; a click selects a head.
 
     Args:
         heads: changes [L, H] by kind, in nats.
         looks: largest weights [L, H] by kind.
         out: removed heads, marked with a cross.
+        wide: whether the chart is wide for its height.
     """
     chrome = CHROME[theme]
     limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
@@ -46,13 +45,13 @@ def head_needs(
     last = list(heads)[-1]
     for kind, changes in heads.items():
         n_layers, n_heads = changes.shape
-        wide, narrow = (min(most, _CELL[0] * n_heads) for most in _WIDTHS)
+        room, narrow = (min(most, _CELL[0] * n_heads) for most in (_WIDTHS[wide], _WEIGHTS))
         rows = [
             {"kind": kind, "layer": layer + 1, "number": head + 1, "change": round(float(value), 4),
              "weight": round(float(looks[kind][layer, head]), 4),
              "ink": ink_on(shade(float(value) / limit, theme, True)),
              "mark": "✕" if (kind, layer, head) in out
-             else signed(float(value), 1) if abs(value) >= 0.05 and wide >= 28 * n_heads else ""}
+             else signed(float(value), 1) if abs(value) >= 0.05 and room >= 28 * n_heads else ""}
             for (layer, head), value in np.ndenumerate(changes)
         ]  # fmt: skip
         picked = alt.selection_point(
@@ -67,7 +66,7 @@ def head_needs(
             ("weight:Q", ".2f", "largest weight"),
         ))  # fmt: skip
         cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2, cursor="pointer")
-        color = _shade("change", "change, nats · square-root scale", change, wide, kind == last)
+        color = _shade("change", "change, nats · square-root scale", change, room, kind == last)
         marks = base.mark_text(fontSize=13, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
         left = alt.layer(cells.encode(color=color).add_params(picked), marks)
         right = base.mark_rect(stroke=chrome.surface).encode(
@@ -75,14 +74,14 @@ def head_needs(
             color=_shade("weight", "weight", weight, narrow, kind == last),
         )  # fmt: skip
         beside = "" if tables else "Largest weight"
-        for table, title, width in ((left, KIND_NAMES[kind], wide), (right, beside, narrow)):
+        for table, title, width in ((left, KIND_NAMES[kind], room), (right, beside, narrow)):
             font: Any = "bold" if table is left else "normal"
             tables.append(table.properties(
                 title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=font),
                 width=width, height=_CELL[1] * n_layers,
             ))  # fmt: skip
     grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=12))
-    return quiet(grid.resolve_scale(color="independent"), theme)
+    return quiet(grid.resolve_scale(color="independent"), theme, autosize="pad")
 
 
 def _shade(field: str, title: str, scale: alt.Scale, length: float, legend: bool) -> alt.Color:
@@ -160,7 +159,8 @@ def pruning_curves(
         dots = ours_at.mark_circle(size=36, opacity=1, cursor="pointer").add_params(picked)
         layers = alt.layer(band, mean, ours_at.mark_line(strokeWidth=2.5), dots)
         panels.append(layers.properties(width=360, height=240))
-    return quiet(alt.hconcat(*panels, spacing=32).resolve_scale(color="shared"), theme)
+    joined = alt.hconcat(*panels, spacing=32).resolve_scale(color="shared")
+    return quiet(joined, theme, autosize="pad")
 
 
 #: Vega expression for the text beside a bar.

@@ -9,7 +9,6 @@ from ui.frame.page import Entry, Page
 from ui.removals.pruning import draw_pruning
 from ui.removals.views import (
     NEEDS,
-    draw_choice,
     draw_heads,
     draw_parts,
     draw_reasons,
@@ -26,13 +25,11 @@ def whole(view: View) -> None:
     said += "orange: more probable."
     if view.entry.ref.edits:  # in its place, so that nothing moves
         said = said_of_changes(view, trace, get_trace(view.original))
-    with st.container(key="after_lead"), st.container(key="result_said"):
+    with st.container(key="result_said"):
         st.markdown(said)
     if hint := said_next(view.sentence):
         st.caption(hint)
-    with st.container(key="after_choice"):
-        step = draw_choice(view, trace)
-    draw_heads(view, trace, step)
+    step = draw_heads(view, trace)
     if view.entry.ref.edits:
         original = get_trace(view.original)
         with st.container(key="result_edits"):

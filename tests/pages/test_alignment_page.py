@@ -23,7 +23,7 @@ def test_a_link_reopens_a_map_with_its_links(run_app: RunApp, tiny_checkpoint: P
     maps = word_maps(trace, "predicting", values, "words")
     assert app.code[0].value == written(links(maps))
     text = "".join(element.value for element in app.main.markdown)
-    assert "read most while" in text and "in: " in text and "The given translation has" in text
+    assert "read most while" in text and "in ← " in text and "The given translation has" in text
     figure = word_for_word(model, trace, measure="norm", layer=1, head=2, row="predicting")
     np.testing.assert_allclose(figure.arrays["maps"], maps, atol=1e-6)
     assert {tuple(link) for link in figure.arrays["links"].tolist()} == links(maps)
@@ -48,8 +48,8 @@ def test_every_head_is_measured_against_own_links(run_app: RunApp, tiny_checkpoi
     grid = error_grid(Translator.load(tiny_checkpoint, "cpu"), joined(rows))
     best = grid.best()
     said = "".join(element.value for element in app.main.markdown)
-    assert f"on the other half it is **{best.error:.1%}**" in said
-    assert f"a guess along the diagonal has {best.diagonal:.1%}" in said
+    assert f"on the other half it is **{best.error:.3f}**" in said
+    assert f"a guess along the diagonal has {best.diagonal:.3f}" in said
     assert said.count("| reading |") == said.count("| predicting |") == 4
     copied = json.loads(app.code[-1].value)
     assert copied["alignment_heads"] == grid.alignment_heads()

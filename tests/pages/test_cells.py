@@ -68,7 +68,7 @@ def test_a_map_shows_the_effect_of_its_place_with_the_check(
         expected = effects(tiny_translator.model, tiny_translator.trace(CAT), "cross", *cell)
         np.testing.assert_allclose(values, expected, atol=1e-4)
         assert header["ends"] == ["less likely", "more likely"]
-        assert "1 is perfect): [weight]" in captions(app)
+        assert "| this sentence |\n|---|---|\n| [weight]" in captions(app)
         assert ("Below are attention weights" in captions(app)) == (display == "matrix")
 
 

@@ -115,9 +115,8 @@ def draw_links(side: Side) -> None:
     )
     found = sorted(links(maps), key=lambda link: link[::-1])
     words = words_of(trace, row, exhibits.units_of(trace, row))
-    joint = " ← " if row == "reading" else ": "  # what is read for a word is not always its source
     spelled = " · ".join(
-        f"{plain(words.targets[target])}{joint}{plain(words.sources[source])}"
+        f"{plain(words.targets[target])} ← {plain(words.sources[source])}"
         for source, target in found
     )
     log_probs = trace.log_probs
@@ -231,9 +230,9 @@ def _draw_grid(grid: Grid) -> None:
     low, high = best.interval
     st.markdown(
         f"**{where}, by {best.measure}, in {exhibits.ROWS[best.row]}.** Chosen on one "
-        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.1%}; "
-        f"on the other half it is **{best.error:.1%}** (95% interval {low:.1%} to {high:.1%}), and "
-        f"a guess along the diagonal has {best.diagonal:.1%}."
+        f"half of {len(grid.counts)} pairs, where its alignment error (AER) is {best.chosen:.3f}; "
+        f"on the other half it is **{best.error:.3f}** (95% interval {low:.3f} to {high:.3f}), and "
+        f"a guess along the diagonal has {best.diagonal:.3f}."
     )
     places = zip(("layer", "head"), (best.layer, best.head), strict=True)
     link = {name: "mean" if index is None else str(index + 1) for name, index in places}
@@ -255,12 +254,12 @@ def _draw_grid(grid: Grid) -> None:
     lines = ["| measure | row | best place | AER, other half |", "|---|---|---|---|"]
     for one in (grid.best(measure, row) for measure in grid.measures for row in get_args(Row)):
         place = cell_name((one.layer, one.head), "together")
-        lines.append(f"| {one.measure} | {one.row} | {place} | {one.error:.1%} |")
-    lines.append(f"| none | | a guess along the diagonal | {best.diagonal:.1%} |")
+        lines.append(f"| {one.measure} | {one.row} | {place} | {one.error:.3f} |")
+    lines.append(f"| none | | a guess along the diagonal | {best.diagonal:.3f} |")
     st.markdown("\n".join(lines))
     heads = json.dumps({
         "alignment_heads": grid.alignment_heads(), "measure": best.measure, "row": best.row,
     })  # fmt: skip
     st.caption("Your alignment heads, [layer, head] from 0, better than the diagonal, to copy:")
-    st.code(heads, language="json")
+    st.code(heads, language="json", wrap_lines=True)
     download_button(lambda: exhibits.grid_exhibit(grid), key="errors", name="alignment-errors")

@@ -93,7 +93,7 @@ def choose_second() -> None:
     """Draw the control of the second measure."""
     names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
     st.selectbox(
-        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=220,
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=255,
         label_visibility="collapsed", **bound(CellChoice.against),
     )  # fmt: skip
 

@@ -51,6 +51,7 @@ from ui.components.packing import index_pair
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
+from ui.core.presenter import presenting
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
@@ -146,8 +147,9 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         return
     left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
     clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
+    every = "All queries together: " * (choice.pin is not None)
     summary.caption(
-        f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of "
+        f"{every}{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of "
         f"{count(len(choice.heads), 'head')}{left_out}.{_OPENS_ON * clearest}"
     )
     with summary:
@@ -238,10 +240,14 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
     one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
-    with st.container(horizontal=True, vertical_alignment="center", key="after_place"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-    _say_name(view, one, choice)
+        if presenting():  # in one line, without the name, which the choosers give
+            cells_control()
+            against.choose_second()
+    if not presenting():
+        _say_name(view, one, choice)
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))

@@ -101,7 +101,8 @@ def _about(view: View, places: Sequence[Place], check: bool) -> str:
     name, only = cell_measure(), url_state.get(CellChoice.words_only)
     parts = []
     if name != "weight" or only or check:
-        parts.append(CELL_TEXTS[name]["text"] + _TOGETHER * (name not in ("weight", "effect")))
+        said = "**{label}.** {text}".format_map(CELL_TEXTS[name])
+        parts.append(said + _TOGETHER * (name not in ("weight", "effect")))
     if only:
         parts.append(
             "**Words only**: special tokens, tags and punctuation are left out"
@@ -133,38 +134,28 @@ def _rows(view: View, places: Sequence[Place]) -> str:
 
 
 def _told(view: View, place: Place) -> str:
-    """Return the rank correlations of measures with the effect, in words."""
+    """Return the rank correlations of measures with the effect, as a table."""
     if (reason := why_not_measure(view, (place,), "effect")) is not None:
         return f"No check against the effect: {reason[:1].lower()}{reason[1:]}"
     found = computed(view, agreements(place))
-    named = {CELL_TEXTS[name]["label"].lower(): value for name, value in found.items()
-             if not math.isnan(value)}  # fmt: skip
-    words = ", ".join(f"{label} {value:.2f}" for label, value in named.items())
-    if not words:
+    named = [name for name, value in found.items() if not math.isnan(value)]
+    if not named:
         return "Every edge of this map has the same effect, so there is no order to predict."
-    return linked(
-        "How well each measure predicts the order of effects (rank correlation; 1 is perfect): "
-        f"{words}.{_of_sentences(view, *place)}",
-        "rank correlation", *named,
-    )  # fmt: skip
-
-
-def _of_sentences(view: View, kind: str, layer: int | None, head: int | None) -> str:
-    """Return the same over many sentences, if the benchmark has measured this model."""
-    where = "all" if layer is None else str(layer + 1)
-    rows = [
-        row for row in _STORED.get(view.checkpoint, ())
-        if (row["kind"], row["layer"]) == (kind, where) and not view.entry.ref.edits
-    ]  # fmt: skip
-    words = ", ".join(
-        f"{CELL_TEXTS[row['measure']]['label'].lower()} {row['correlation']:.2f} "
-        f"({row['low']:.2f} to {row['high']:.2f})" for row in rows
-    )  # fmt: skip
-    if not rows:
-        return ""
-    cut = "all layers" if layer is None else f"layer {where}"
-    count = f"{rows[0]['sentences']:.0f}"
-    return f" Over {count} test sentences, with the edge cut in all heads of {cut}: {words}."
+    labels = [CELL_TEXTS[name]["label"].lower() for name in named]
+    columns = [["", *labels], ["this sentence", *(f"{found[name]:.2f}" for name in named)]]
+    where = "all" if place[1] is None else str(place[1] + 1)
+    if rows := {  # the same over many sentences, if the benchmark has measured this model
+        row["measure"]: row for row in _STORED.get(view.checkpoint, ())
+        if (row["kind"], row["layer"]) == (place[0], where) and not view.entry.ref.edits
+    }:  # fmt: skip
+        many = "{correlation:.2f} ({low:.2f} to {high:.2f})"
+        cut = "all layers" if where == "all" else f"layer {where}"
+        about = f"{rows['weight']['sentences']:.0f} test sentences, cut in all heads of {cut}"
+        columns.append([about, *(many.format_map(rows[name]) for name in named)])
+    lines = [f"| {' | '.join(line)} |" for line in zip(*columns, strict=True)]
+    table = "\n".join([lines[0], "|---" * len(columns) + "|", *lines[1:]])
+    title = "How well each measure predicts the order of effects (rank correlation; 1 is perfect):"
+    return linked(f"{title}\n\n{table}\n\n", "rank correlation", *labels)
 
 
 def agreements(place: Place) -> Computation[dict[CellMeasure, float]]:

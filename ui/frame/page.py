@@ -320,7 +320,7 @@ def draw_door(on: Page, view: View) -> None:
                 label_visibility="collapsed", **filled("door_entry", here, take),
             )  # fmt: skip
         if door == "Experiments":
-            draw_switch(view.entry, "door_time", then=open_page)
+            draw_switch(view.entry, "door_time", then=lambda: open_page(values={"view": "steps"}))
         elif door == "Beyond translation":
             _draw_toy()
         st.space("stretch")

@@ -80,9 +80,8 @@ MEASURES = {
         "slope of the loss", "Change in loss per token as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "Without a head, the right token is this much less (blue) or more "
-        "(orange) probable on average: {share}% ({nats} nats) for the chosen one. *Heads off* sums "
-        "nats.",
+        "single removal", "Take one out: by how much does the right token's probability fall "
+        "(blue) or rise (orange), on average? **{place}: {share}%.**",
         loss=True,
     ),
     "bleu": Measure(

@@ -173,7 +173,7 @@ def about_table(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     if measure:
         nats = -float(study.importance[measure][head.kind][head[1:]])
         share = signed(100 * math.expm1(min(nats, 99)), 1)
-        about = MEASURES[measure].about.format(share=share, nats=signed(nats))
+        about = MEASURES[measure].about.format(place=head.off.place.capitalize(), share=share)
         return f"**Which heads does the model need?** {about}"
     if role is None:
         heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
@@ -208,7 +208,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     if finding is None:
         st.markdown("This study has too few words to measure this role.")
         return
-    words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
+    picture, words = st.columns([6, 5], gap="large", vertical_alignment="center")
     others = ", ".join([
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role

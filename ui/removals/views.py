@@ -22,6 +22,7 @@ from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
+from ui.core.presenter import presenting
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import filled
@@ -56,24 +57,25 @@ def draw_choice(view: View, trace: Trace) -> int | None:
         token = f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
         return f"Needed for {'the translation' if at == WHOLE else token}"
 
-    def take(chosen: int) -> None:
-        url_state.put_index(STEP, None if chosen == WHOLE else chosen)
-
     st.selectbox(
         "Needed for", [WHOLE, *range(len(trace.predicted_tokens))], format_func=name,
-        width=320, label_visibility="collapsed",
-        **filled("needs_of", WHOLE if step is None else step, take),
+        width=320, label_visibility="collapsed", **filled(
+            "needs_of", WHOLE if step is None else step,
+            lambda chosen: url_state.put_index(STEP, None if chosen == WHOLE else chosen),
+        ),
     )  # fmt: skip
     return step
 
 
-def draw_heads(view: View, trace: Trace, step: int | None) -> None:
-    """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
+def draw_heads(view: View, trace: Trace) -> int | None:
+    """Draw the tables of heads, what stands out, and the most needed ones; return the step."""
+    tables, words = st.columns([5, 4], gap="medium")
+    with words:
+        step = draw_choice(view, trace)
     effects = computed(view, NEEDS)
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, out = looks(trace, step), heads_taken(view, trace)
-    tables, words = st.columns([5, 4], gap="medium")
-    chart = head_needs(heads, sharp, out, current_theme())
+    chart = head_needs(heads, sharp, out, current_theme(), wide=presenting())
     for at in clicked(
         chart, map(selection_of, heads), in_words(heads).replace("**", ""),
         f"needs_{view.request.name}_{step}", tables, width="content",
@@ -94,6 +96,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
                 help="Removes this head on every page, or restores it.",
             )  # fmt: skip
         download_below(st.container(), view, "needed-parts", needed_parts, step=step)
+    return step
 
 
 def draw_parts(view: View, trace: Trace, step: int | None) -> None:
@@ -174,11 +177,8 @@ def draw_together(view: View) -> None:
     *alone, both = computed(view.original, together(edits)).tolist()
     words, picture = st.columns([5, 4], gap="medium")
     words.markdown(in_sum(alone, both))
-    names = (
-        [edit.place if edit.verb == "off" else edit.words for edit in edits]
-        if len(edits) <= MOST
-        else []
-    )
+    named = edits if len(edits) <= MOST else []
+    names = [edit.place if edit.verb == "off" else edit.words for edit in named]
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
     chart = part_needs([*names, "sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")
@@ -223,15 +223,15 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
 
 
 def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
-    """Return the most needed head and the share of heads that change little, in words."""
+    """Return the most needed heads and the share of heads that change little, in words."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
-    first = ranked(heads)[0]
-    value = float(heads[first.kind][first[1:]])
+    value = signed(changes.min())
+    first = [at.off.place for at in ranked(heads) if signed(heads[at.kind][at[1:]]) == value]
+    places = f"**{'** and **'.join(first)}**" if len(first) < 3 else f"{len(first)} heads"
     little = int((np.abs(changes) < SMALL).sum())
-    place = first.off.place
     return (
-        f"Most needed: **{place}** (log-probability {signed(value)} nats). Removed alone, "
-        f"{little} of {len(changes)} heads change it by less than {SMALL} nats."
+        f"Most needed: {places} (log-probability {value} nats{' each' * (len(first) > 1)}). "
+        f"Removed alone, {little} of {len(changes)} heads change it by less than {SMALL} nats."
     )
 
 

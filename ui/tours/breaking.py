@@ -63,11 +63,16 @@ def marked(before: str, after: str) -> str:
     """Return a text with its new words between **, and the words it lacks between ~~."""
     words, changed = (re.findall(r"\S+\s*", text) for text in (before, after))
     old, new = ([re.sub(r"\W", "", word) for word in side] for side in (words, changed))
-    return "".join(
+    text = "".join(
         f" ~~{''.join(words[first:last]).rstrip(' .,;:!?')}~~ " if kind == "delete"
         else "".join(changed[start:end]) if kind == "equal"
         else f"**{''.join(changed[start:end])}**"
         for kind, first, last, start, end in SequenceMatcher(None, old, new, False).get_opcodes()
+    )  # fmt: skip
+
+    return re.sub(  # a lost word stands before the comma that it left
+        r"([.,;:!?] +) ~~(.*?)~~ ",
+        lambda at: at[0] if at[1] + at[2] in before else f" ~~{at[2]}~~{at[1]}", text,
     )  # fmt: skip
 
 

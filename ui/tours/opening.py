@@ -7,6 +7,7 @@ cookie records it. opening.js hides the page behind it until the end.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -265,11 +266,9 @@ def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
 
 
 def script(
-    riddle: Riddle,
-    staged: Sequence[Staged],
-    languages: tuple[str, str],
+    riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str],
     guesses: Sequence[int] = (),
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Return the texts around the scenes.
 
     Args:
@@ -278,12 +277,12 @@ def script(
     """
     asked = ASK.said(pronoun=riddle.pronoun, rule=riddle.rule)
     source, target = ({"name": name_of(language), "code": language} for language in languages)
-    following = zip(staged, [*staged[1:], staged[0]], strict=True)
     return {
         "lead": OPENING_TOUR.title, "question": asked.ask, "why": asked.because, "guesses": guesses,
         "source": source, "target": target, "removal": TRIAL.title, "guess": GUESS.title,
         "ways": {stop.page: stop.title for stop in PAGES},
-        "onward": [_onward(one.act.sentence, other.act.sentence) for one, other in following],
+        "onward": [_onward(one.act, other.act) for one, other in pairwise(staged)]
+        + ["Back to the first sentence"],
     }  # fmt: skip
 
 
@@ -309,7 +308,7 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     if act.translated.casefold() not in text:
         form = "free"
     right, wrong, swapped = (LIGHT.said(each, **values).ask for each in ("", "wrong", "swapped"))
-    other = before is None or _onward(before.act.sentence, act.sentence) == LIGHT.title
+    other = before is None or _onward(before.act, act) == LIGHT.title
     target = staged.target(riddle)
     return Scene(
         staged.trace, referent, "cross" if look is None else look.kind, staged.light,
@@ -318,9 +317,9 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     )  # fmt: skip
 
 
-def _onward(one: str, other: str) -> str:
+def _onward(one: Act, other: Act) -> str:
     """Return the label of the step to the next sentence."""
-    pairs = zip(*(text.split() for text in (one, other)), strict=False)
+    pairs = zip(*(act.sentence.split() for act in (one, other)), strict=False)
     match [[word.strip(".,;!?") for word in pair] for pair in pairs if pair[0] != pair[1]]:
         case [[before, after]]:
             return f"Swap **{before}** for **{after}**"

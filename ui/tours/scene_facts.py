@@ -191,7 +191,7 @@ def scene_break(scene: Scene) -> StopFacts:
     trace, (word, step), head, trial = broken.trace, broken.target, broken.head, broken.trial
     tokens = trace.predicted_tokens[: trace.n_words]
     after, changed = list[str](), list[int]()
-    for strong, run in enumerate(re.sub(" ~~.*?~~ ", "", trial.text).split("**")):
+    for strong, run in enumerate(re.sub(" ~~.*?~~ ?", "", trial.text).split("**")):
         changed += range(len(after), len(after) + len(run.split())) if strong % 2 else []
         after += [f"▁{word}" for word in run.split()]
     row = trace.cross.mean(axis=(0, 1))[step]

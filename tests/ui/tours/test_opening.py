@@ -95,7 +95,11 @@ def test_the_message_holds_every_scene_and_the_light_of_every_token_before_the_p
     traces = [aimed(scene(seed), "cross", 1, 3, ANIMAL) for seed in range(3)]
     words = script(RIDDLE, stage(RIDDLE, traces), ("en", "de"))
     header = opening_component(words, scenes(traces), covers=True).header
-    assert header["onward"] == ["Swap **tired** for **old**", *2 * ["Another sentence"]]
+    assert header["onward"] == [
+        "Swap **tired** for **old**",
+        "Another sentence",
+        "Back to the first sentence",
+    ]
     assert (header["source"]["name"], header["target"]["code"]) == ("English", "de")
     one, *_, other = header["scenes"]
     assert " ".join(one["words"]) == "The animal left the street as it was tired. </s>"

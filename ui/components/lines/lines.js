@@ -128,7 +128,7 @@ function layOut(root, lines, parts, view) {
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
-  const most = classHeight(parts.scroll, 2.5) || lines.max_height + Math.max(0, window.innerHeight - 720); // designed for 720 px
+  const most = classHeight(parts.scroll, 3.6) || lines.max_height + Math.max(0, window.innerHeight - 720); // designed for 720 px
   view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, most / rows)));
   [view.left, view.right] = [left, width - right];
   view.height = rows * view.row <= 1.15 * most ? rows * view.row : most; // no scrolling for a row
@@ -271,7 +271,7 @@ function describe(lines, parts, heads, active, { pin }) {
   const all = linesOf(lines, heads, active);
   const perHead = heads.slice(0, 8).map((head) => {
     const own = all.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
-    const best = own.slice(0, 2).map(([, query, key, weight]) => {
+    const best = own.slice(0, heads.length > 1 ? 2 : 5).map(([, query, key, weight]) => {
       const to = other === "key" ? key : query;
       return `“${names[other][to]}” ${percent(weight)}`;
     });
@@ -337,9 +337,9 @@ function buildLegend(root, lines, legend, choice, view, soon) {
     return make("div", "chip-row", make("button", "layer", `Layer ${layer + 1}`, about), heads.map(chip));
   });
   const all = (name, heads) =>
-    make("button", "layer", name, { "aria-label": `${name} heads`, onclick: () => set(heads) });
+    make("button", "chip all", name, { "aria-label": `${name} heads`, onclick: () => set(heads) });
   const foot = make("div", "chip-row", all("All", chips.map(({ head }) => head)), all("Clear", []),
-    make("span", "limit", "16 colours are easy to tell apart"));
+    make("span", "limit", "Above 16 heads, colours look alike"));
   legend.append(make("div", "legend-title", "Heads"), make("div", "chips", ...rows), foot);
   return refresh;
 }

@@ -85,7 +85,7 @@ export const breakPart = {
       this.guessing = true;
       this.tell();
     };
-    return make("button", look, { onclick }, guesses.indexOf(at) ? `Now “${scenes[at].breaks.word}”` : guess);
+    return make("button", look, { onclick }, guesses.indexOf(at) ? `Lose “${scenes[at].breaks.word}” instead` : guess);
   },
 
   /** The cells' looks in words. */

@@ -174,7 +174,7 @@ function paintNode(pen, view, state, index, box) {
     pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
     const wide = box.w >= 0.8 * NODE * size.unit; // room for numbers beside or below the word
     const two = inBeam && wide && size.unit >= 0.85 * view.type;
-    const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
+    const name = `${fontSize}px ${font}`; // a winner's, too: in bold it would be cut
     const room = box.w - 1.75 * size.margin - (inBeam || !wide ? 0 : 36 * size.unit);
     const text = shortened(pen, view, header.text[index], name, room);
     pen.font = name;
