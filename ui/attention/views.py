@@ -109,9 +109,8 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             st.caption(about(maps) + words * bool(does[choice.kind]))
     with lens.container():
         _say_name(view, shown, choice)
-        height = 390 if beside else 900
         show(
-            shown.lens(height, asks=True), key="lens",
+            shown.lens(390 if beside else 900, asks=True), key="lens",
             on_pair_change=partial(_ask, "lens", choice, maps),
         )  # fmt: skip
         against.say_measure(view, choice)
@@ -216,8 +215,7 @@ def draw_lines(
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
     shown = shown_map(maps, choice)
-    longest = max(len(maps.queries), len(maps.keys))
-    wide = longest > 24
+    wide = max(len(maps.queries), len(maps.keys)) > 24
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
@@ -302,7 +300,7 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
         "Chosen heads", [*np.ndindex(n_layers, n_heads)], placeholder="Layer.head",
         format_func=lambda head: AttentionSettings.heads.write((head,)),
         **filled("heads_widget", [*choice.heads], mark_heads),
-        help="Layer and head, as in 3.1. The Heads view draws the same heads.",
+        help="Layer and head, as in 3.1. *Word links* draws the same heads.",
     )  # fmt: skip
     choose_one(
         "Show enlarged", AttentionSettings.map,
@@ -374,9 +372,8 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        hides = f"{share_of(shown.weights, shown.dimmed_keys):.2f} of the attention in this map"
-        if shown.noun:
-            hides = "their columns"
+        share = share_of(shown.weights, shown.dimmed_keys)
+        hides = "their columns" if shown.noun else f"{share:.2f} of the attention in this map"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
