@@ -202,11 +202,13 @@ def test_words_that_an_edit_changed_are_marked(
     page: Page, tmp_path: Path, tiny_translator: Translator
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    was, path = [(token, -2.0) for token in trace.predicted_tokens], tmp_path / "plan.html"
+    ids, path = [{int(top[0]): 0.14} for top in trace.top_ids], tmp_path / "plan.html"
+    was = [*zip(trace.predicted_tokens, ids, strict=True)]
     opened(page, path, tiny_translator, trace, "softmax", before=was)
-    expect(page.locator(".translation")).to_contain_text("(was 14%)")
+    expect(page.locator(".candidate .quiet")).to_have_text(["was 14%"])  # of others, none is known
+    expect(page.locator(".card")).to_contain_text("from 14% to")
     edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "possible": True}
-    was[0] = ("x", -2.0)
+    was[0] = ("x", {})
     opened(page, path, tiny_translator, trace, "decoder.2.cross.1", before=was, **edits)
     expect(page.locator(".word.changed")).to_have_count(1)
     expect(page.locator(".translation s")).to_have_text("x")

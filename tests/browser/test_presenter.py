@@ -185,6 +185,21 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         eventually(page, lambda: page.evaluate(places), before)
 
 
+@pytest.mark.parametrize("present", ["off", "on"])
+@pytest.mark.parametrize("focus", ["decoder.2.self", "decoder.2.cross.1"])
+def test_a_head_s_switch_moves_nothing(app: str, page: Page, focus: str, present: str) -> None:
+    page.goto(f"{app}/floor?focus={focus}&{QUERY}&present={present}")
+    settled(page)
+    places = PLACES.replace(".player, .grid", ".token, .band, .unfolded, .candidates") % 99
+    before = page.evaluate(places)
+    for count in (1, 0):  # off, and on again
+        page.get_by_role("switch", name="head 2.1").click()
+        expect(page.locator(".st-key-edits")).to_have_count(count)
+        settled(page)
+        eventually(page, lambda: page.evaluate(places), before)
+    assert len(before) > 30
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
 @pytest.mark.parametrize(
     "view", ["attention?display=heads&kind=cross&pin=q4", "heads?", "removals?"]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from transformer.config import ModelConfig
@@ -70,7 +71,7 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written, and log-probabilities; the step followed, from 0; what was written before the last edit;
+#: written, and probabilities by id; the step followed, from 0; those written before the last edit;
 #: and the view and ids of a translation that was not steered.
 _SEEN = "headlight_floor_seen"
 
@@ -79,21 +80,26 @@ def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, trace.log_probs.tolist(), strict=True)]
+    steps = _steps(trace)
     last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
     if last[:2] != now[:2] or _SEEN not in st.session_state:  # a link's edits are compared, too
-        whole = get_trace(view.original)
-        unedited = zip(whole.predicted_tokens, whole.log_probs.tolist(), strict=True)
-        before = [*unedited] if ref.edits else ()
+        before = [step[1:] for step in _steps(get_trace(view.original))] if ref.edits else []
     elif last != now:
         was = old[row][:2]
         ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
-        back = free and last[3:] != now[3:]  # at the model's own words, of which none is marked
+        back = free and (last[3:] != now[3:] or not ref.edits)  # the model's own words: no marks
         before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)
     st.session_state[_SEEN] = [now, steps, row, before, own]
+
+
+def _steps(trace: Trace) -> list[tuple[str, str, dict[int, float]]]:
+    """Return each step's token read, token written, and probabilities by id."""
+    tops = zip(trace.top_ids.tolist(), np.exp(trace.top_log_probs).tolist(), strict=True)
+    odds = [dict(zip(*top, strict=True)) for top in tops]
+    return [*zip(trace.tgt_tokens, trace.predicted_tokens, odds, strict=True)]
 
 
 def draw_plan(

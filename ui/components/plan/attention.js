@@ -151,17 +151,17 @@ function stages(at, head, width) {
     );
     if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
-    const sum = output ? vector(output, "v", "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
+    const sum = output ? vector(output, "v", out ? "all 0: nothing is handed on" : "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
       : "an edit fixes this head at its mean";
-    if (!out) lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
+    lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
-  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
+  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "The head's output is replaced by 0, so it adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = view.held ? "" : out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
-  view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
+  const result = view.held ? [] : out ? [" is off: it adds nothing"] : [`: ${token} reads ${key} (${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `promotes ${plain(word)}`)];
+  view.panel.querySelector("h3").replaceWith(make("h3", "", make("span", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result.shift() ?? "")), result.map((text) => make("span", "next", text))), ...cutting(at, head, cut));
   return make("div", "through", table);
 }
 

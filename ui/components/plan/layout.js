@@ -9,6 +9,7 @@ const CARD = 200; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the path of the chosen word to the input
+const CANDIDATES = 480; // that have in one line what they have and had
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -45,7 +46,8 @@ export function layOut(view, width, height, unit) {
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
     const w = (width - gap - LOOP) * share(s);
-    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, narrow);
+    if (s) plan.tight = w < CANDIDATES * unit;
+    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, plan);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;
     plan.stacks.push(stack);
@@ -101,7 +103,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
 }
 
 // The bands of a stack in the order of the flow, with their start t and length, at least `least`; a class reads larger type, fewer lines.
-function bandsOf(view, s, w, height, unit, narrow) {
+function bandsOf(view, s, w, height, unit, { narrow, tight }) {
   const { header, focus } = view;
   const stack = header.stacks[s];
   const open = openLayer(view, s);
@@ -133,7 +135,8 @@ function bandsOf(view, s, w, height, unit, narrow) {
   }
   if (s === 1) {
     put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(58 / Math.min(1, unit), 51) : large(70, 60)); // bars of 20 px
+    const more = tight ? large(14 / Math.min(1, unit), 5) : 0; // a line for what they had
+    put("candidates", (inside ? 64 : 70) + more, {}, (inside ? large(58 / Math.min(1, unit), 51) : large(70, 60)) + more); // bars of 20 px
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

@@ -191,15 +191,15 @@ export function placeCandidates(view) {
   const { x, w } = plan.stacks[1];
   const each = w / shown.length;
   const short = shortener(view);
-  const buttons = shown.map(([token, p, id]) => {
+  const buttons = shown.map(([token, p, id], n) => {
     const own = id === header.ids[row];
     const text = plain(token);
-    const was = own && header.was[row];
-    const bar = make("i", was ? "bar was" : "bar", was ? { title: `${percent(was, 2)} before the last change` } : {});
+    const was = header.was[row]?.[n] ?? null;
+    const bar = make("i", was > 0.005 ? "bar was" : "bar");
     bar.style.setProperty("--p", `${100 * p}%`);
     bar.style.setProperty("--was", `${100 * was}%`);
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", ` was ${chance(was)}`)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });
