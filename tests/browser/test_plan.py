@@ -144,6 +144,9 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     # A symbol of the formula lights its rows, and a row its symbol.
     page.locator(".formula .symbol.k").hover()
     expect(panel.locator("tr.k.lit")).to_have_count(1)
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<strong>values</strong>')")
+    page.get_by_text("values", exact=True).last.hover()  # of a text on the page
+    expect(panel.locator("tr.v.lit")).to_have_count(2)
     panel.locator("tr.weights").hover()
     expect(page.locator(".symbol.lit")).to_have_text("softmax")
     page.keyboard.press("ArrowRight")  # in the row of heads

@@ -160,7 +160,7 @@ function stages(at, head, width) {
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = view.held ? [] : out ? [" is off: it adds nothing"] : [`: ${token} reads ${key} (${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `promotes ${plain(word)}`)];
+  const result = view.held ? [] : out ? [" is off: it adds nothing"] : [`: ${token} reads ${key} (${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `· promotes ${plain(word)}`)];
   view.panel.querySelector("h3").replaceWith(make("h3", "", make("span", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result.shift() ?? "")), result.map((text) => make("span", "next", text))), ...cutting(at, head, cut));
   return make("div", "through", table);
 }

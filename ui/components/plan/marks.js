@@ -92,7 +92,7 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
+      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit || box[3] < 44 * plan.unit ? "mask" : "mask: not yet written"));
       return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
@@ -148,7 +148,8 @@ export function placeBands(view) {
     if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
+    const both = [`best guess ${text}, ${chosen}`, `guess ${text}, ${chosen}`].flatMap((said) => [said, said.replace(", chosen", ",")]);
+    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
     return [first, line("size guess", (h >= 40.8 * plan.unit && chosen) || BLANK)];
   }
@@ -199,7 +200,7 @@ export function placeCandidates(view) {
     bar.style.setProperty("--p", `${100 * p}%`);
     bar.style.setProperty("--was", `${100 * was}%`);
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", ` was ${chance(was)}`)), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", chance(was) === chance(p) ? " as before" : ` was ${chance(was)}`)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });

@@ -10,6 +10,12 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
+// Parts of the picture by their names in a page's text, where they are bold.
+const NAMED = {
+  query: "q", keys: "k", values: "v", weights: "weights", mask: "mask", neurons: "neurons", embedding: "row",
+  position: "position", residual: "before", softmax: "candidates",
+};
+
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
@@ -36,11 +42,16 @@ function component({ root, header, body }, host) {
     view.since = performance.now();
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
-  // Lights the parts of a name, in formula, panel and lines.
+  // Lights the parts of a name, in formula, panel, lines and text.
   view.light = (part) => {
     view.lit = part;
     for (const mark of root.querySelectorAll("[data-part]")) mark.classList.toggle("lit", mark.dataset.part === part);
+    for (const word of document.querySelectorAll("strong")) word.style.outline = part && NAMED[word.textContent] === part ? "1px solid" : "";
     drawPicture(view);
+  };
+  document.onpointerover = document.onpointerout = ({ target, type }) => {
+    const part = target.closest?.("strong") && NAMED[target.textContent];
+    if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (head) => {
     view.peek = head;
