@@ -26,9 +26,8 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the space of the maps and, if narrow, that of other heads' switches.
-  const bare = focus.head !== null && count * 58 > width;
-  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
+  const least = Math.max(58, 3.4 * look.size); // a name and a switch
+  const across = Math.ceil(count / Math.ceil((count * least) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
@@ -47,7 +46,7 @@ function headRow({ view, kind, layer, query }, width) {
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", `map${bare && h !== focus.head ? " bare" : ""}`, ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
+    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
@@ -56,7 +55,7 @@ function headRow({ view, kind, layer, query }, width) {
       role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
     });
-    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible && (!bare || h === focus.head) ? [flip] : []));
+    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
   });
   const buttons = items.map((item) => item.firstChild);
   press(buttons, (h) => h === focus.head);
@@ -151,7 +150,7 @@ function stages(at, head, width) {
     );
     if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
-    const sum = output ? vector(output, "v", out ? "all 0: nothing is handed on" : "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
+    const sum = output ? vector(output, "v", out ? "all 0" : `what ${token} takes in`, largest(data.at(`v.${kind}`, layer, head)))
       : "an edit fixes this head at its mean";
     lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
@@ -160,8 +159,8 @@ function stages(at, head, width) {
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = view.held ? [] : out ? [" is off: it adds nothing"] : [`: ${token} reads ${key} (${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `· promotes ${plain(word)}`)];
-  view.panel.querySelector("h3").replaceWith(make("h3", "", make("span", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result.shift() ?? "")), result.map((text) => make("span", "next", text))), ...cutting(at, head, cut));
+  const result = view.held ? [] : out ? ["is off: it adds nothing"] : [`${token} reads ${key}`, `(${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `· promotes ${plain(word)}`)];
+  view.panel.querySelector("h3").replaceWith(make("h3", "", [`Head ${layer + 1}.${head + 1}`, ...result].map((text) => make("span", "", text))), ...cutting(at, head, cut));
   return make("div", "through", table);
 }
 

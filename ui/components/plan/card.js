@@ -28,7 +28,7 @@ export function fillCard(view) {
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
   view.card.replaceChildren(
-    make("h3", "", titleOf(view, part), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
+    make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
     extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view))),
