@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_console import NOTE, QUERY, SPOILT, TOO_WIDE, settled
-from tests.browser.waiting import eventually, until_at, until_settled, until_the_url_says
+from tests.browser.waiting import at_rest, eventually, until_at, until_settled, until_the_url_says
 from ui.frame.page import all_pages
 
 #: Windows of projectors.
@@ -185,18 +185,15 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
         eventually(page, lambda: page.evaluate(places), before)
 
 
-@pytest.mark.parametrize("present", ["off", "on"])
-@pytest.mark.parametrize("focus", ["decoder.2.self", "decoder.2.cross.1"])
-def test_a_head_s_switch_moves_nothing(app: str, page: Page, focus: str, present: str) -> None:
-    page.goto(f"{app}/floor?focus={focus}&{QUERY}&present={present}")
-    settled(page)
+@pytest.mark.parametrize("at", ["self", "cross.1", "self&present=on", "cross.1&present=on"])
+def test_a_head_s_switch_moves_nothing(app: str, page: Page, at: str) -> None:
+    page.goto(f"{app}/floor?{QUERY}&focus=decoder.2.{at}")
     places = PLACES.replace(".player, .grid", ".token, .band, .unfolded, .candidates") % 99
-    before = page.evaluate(places)
+    before = at_rest(page, lambda: page.evaluate(places))
     for count in (1, 0):  # off, and on again
         page.get_by_role("switch", name="head 2.1").click()
         expect(page.locator(".st-key-edits")).to_have_count(count)
-        settled(page)
-        eventually(page, lambda: page.evaluate(places), before)
+        assert at_rest(page, lambda: page.evaluate(places)) == before
     assert len(before) > 30
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from transformer.config import ModelConfig
@@ -22,6 +21,7 @@ from ui.components.plan import (
     parse_touched,
     plan_component,
 )
+from ui.components.player import alternatives
 from ui.core import url_state
 from ui.core.url_state import STEP, Param
 from ui.core.view import View
@@ -71,7 +71,7 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written, and probabilities by id; the step followed, from 0; those written before the last edit;
+#: written, and `alternatives`; the step followed, from 0; those written before the last edit;
 #: and the view and ids of a translation that was not steered.
 _SEEN = "headlight_floor_seen"
 
@@ -80,12 +80,14 @@ def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    steps = _steps(trace)
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, alternatives(trace, 10), strict=True)]
     last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
     if last[:2] != now[:2] or _SEEN not in st.session_state:  # a link's edits are compared, too
-        before = [step[1:] for step in _steps(get_trace(view.original))] if ref.edits else []
+        whole = get_trace(view.original)
+        unedited = zip(whole.predicted_tokens, alternatives(whole, 10), strict=True)
+        before = [*unedited] if ref.edits else []
     elif last != now:
         was = old[row][:2]
         ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
@@ -93,13 +95,6 @@ def choose_again(view: View, trace: Trace) -> None:
         before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)
     st.session_state[_SEEN] = [now, steps, row, before, own]
-
-
-def _steps(trace: Trace) -> list[tuple[str, str, dict[int, float]]]:
-    """Return each step's token read, token written, and probabilities by id."""
-    tops = zip(trace.top_ids.tolist(), np.exp(trace.top_log_probs).tolist(), strict=True)
-    odds = [dict(zip(*top, strict=True)) for top in tops]
-    return [*zip(trace.tgt_tokens, trace.predicted_tokens, odds, strict=True)]
 
 
 def draw_plan(
@@ -132,7 +127,8 @@ def draw_plan(
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
-    edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
+    cuts = [edit for edit in parse_edits(view.entry.ref.edits) if edit.verb == "cut"]
+    edges = chain(*(_edges(cut, trace) for cut in cuts))
     edited = Edited(
         editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),
@@ -158,8 +154,6 @@ def _change(change: Touched, view: View, trace: Trace) -> None:
 
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:
     """Return the edges that an edit cuts: kind, layer, head, query and key."""
-    if edit.verb != "cut":
-        return []
     places = (edit.layer, edit.index, edit.query, edit.key)
     shape = trace.attention(edit.kind).shape
     ranges = [range(n) if at is None else [at] for at, n in zip(places, shape, strict=True)]

@@ -142,7 +142,7 @@ class Edited:
 
     out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
     cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
-    before: Sequence[tuple[str, dict[int, float]]] = ()  # last translation's tokens, steps' p by id
+    before: Sequence[tuple[str, list[Any]]] = ()  # the last translation's tokens and `alternatives`
     possible: bool = False  # whether parts can be changed
     never: Collection[int] = ()  # ids that cannot be taken
 
@@ -167,8 +167,6 @@ def plan_component(
     now = trace.predicted_tokens
     before = [token for token, _ in edited.before]
     lost, new = not_shared(before or now, now)
-    steps = zip(edited.before, trace.top_ids.tolist(), strict=False)
-    was = [[p.get(token) for token in ids] for (_, p), ids in steps]
     ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
     header = {
         "vocabulary": config.target_vocab_size,
@@ -200,7 +198,7 @@ def plan_component(
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
-        "was": was[: min([*lost, *new, len(now)]) + 1],  # steps that read the same tokens
+        "was": [each for _, each in edited.before][: min([*lost, *new, len(now)]) + 1],
         "lost": [[ends[at - n], *labels([before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],

@@ -1,6 +1,6 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
-import { shortener, tokenOf, tokenText } from "./marks.js";
+import { barOf, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
@@ -72,8 +72,7 @@ function headTable(at) {
   const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
-    const bar = make("i", "bar");
-    bar.style.width = `${(48 * length) / most}px`;
+    const bar = barOf("bar", { width: `${(48 * length) / most}px` });
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
@@ -121,11 +120,8 @@ function stages(at, head, width) {
   // A bar above a number: up from the line of zero, or down.
   const tower = (values, j, colour = "var(--quiet)") => {
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-    const bar = make("i", "tower");
-    const ends = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
-    for (const [name, value] of Object.entries(ends)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
-    bar.style.setProperty("--tint", colour);
-    return bar;
+    const share = (value) => `${(100 * value) / (high - low || 1)}%`;
+    return barOf("tower", { "--zero": share(high), "--top": share(high - Math.max(0, values[j])), "--high": share(Math.abs(values[j])), "--tint": colour });
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: columns }), []);
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,

@@ -38,10 +38,9 @@ export function fillCard(view) {
 
 // What the last change did to the chosen word of this step.
 function changeOf({ header, state: { row } }) {
-  const was = header.was[row]?.[header.candidates[row].findIndex(([, , id]) => id === header.ids[row])];
+  const was = header.was[row]?.find(([, , id]) => id === header.ids[row])?.[1];
   const now = chance(header.probabilities[row]);
-  const [verb, end] = chance(was) === now ? ["left", `at ${now}`] : ["took", `from ${chance(was)} to ${now}`];
-  return was ? [` The last change ${verb} `, bold(header.predicted[row]), ` ${end}.`] : [];
+  return was && chance(was) !== now ? [" The last change took ", bold(header.predicted[row]), ` from ${chance(was)} to ${now}.`] : [];
 }
 
 // What a film's layer does to the chosen token.

@@ -10,7 +10,6 @@ const CARD = 190; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the path of the chosen word to the input
-const CANDIDATES = 480; // that have in one line what they have and had
 const STRIP = 10; // and between the tokens and their embeddings
 
 // A focus as {s, layer, block, head}, counted from 0: block is null for a layer, "embedding" or "softmax".
@@ -27,8 +26,7 @@ export function focusOf(view, { s, layer, block, head }) {
   if (block === "softmax") return block;
   const name = view.header.stacks[s].name;
   if (block === "embedding") return `${name}.embedding`;
-  return [name, layer + 1, block, head === null || head === undefined ? null : head + 1]
-    .filter((part) => part !== null && part !== undefined).join(".");
+  return [name, layer + 1, block ?? [], Number.isInteger(head) ? head + 1 : []].flat().join(".");
 }
 
 // The layer of a stack that shows its blocks.
@@ -49,7 +47,7 @@ export function layOut(view, width, height, unit) {
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
     const w = (width - gap - LOOP) * share(s);
-    if (s) plan.tight = w < CANDIDATES * unit;
+    if (s) plan.tight = w < 480 * unit; // a candidate has in two lines what it has and had
     const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, plan);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;

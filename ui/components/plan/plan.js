@@ -10,12 +10,6 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
-// Parts of the picture by their names in a page's text, where they are bold.
-const NAMED = {
-  query: "q", keys: "k", values: "v", weights: "weights", mask: "mask", neurons: "neurons", embedding: "row",
-  position: "position", residual: "before", softmax: "candidates",
-};
-
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
@@ -46,11 +40,11 @@ function component({ root, header, body }, host) {
   view.light = (part) => {
     view.lit = part;
     for (const mark of root.querySelectorAll("[data-part]")) mark.classList.toggle("lit", mark.dataset.part === part);
-    for (const word of document.querySelectorAll("strong")) word.style.outline = part && NAMED[word.textContent] === part ? "1px solid" : "";
+    for (const word of document.querySelectorAll("strong")) word.style.outline = part && header.texts.named[word.textContent] === part ? "1px solid" : "";
     drawPicture(view);
   };
   document.onpointerover = document.onpointerout = ({ target, type }) => {
-    const part = target.closest?.("strong") && NAMED[target.textContent];
+    const part = target.closest?.("strong") && header.texts.named[target.textContent]; // of a page's text
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (head) => {
