@@ -78,7 +78,6 @@ def test_numbers_are_those_of_the_trace(
         field = "source" if stack == "encoder" else "row"
         page.evaluate(f"([field, at, focus]) => {VIEW}.choose({{ [field]: at, focus }})",
                       [field, query, focus])  # fmt: skip
-        seen = stages.mask
         np.testing.assert_allclose(page.evaluate(ROW, "scores"), stages.dots, atol=0.06)
         np.testing.assert_allclose(page.evaluate(ROW, "scale"), stages.scaled.logits, atol=0.006)
         np.testing.assert_allclose(page.evaluate(ROW, "weights"), stages.scaled.weights, atol=0.006)
@@ -88,10 +87,10 @@ def test_numbers_are_those_of_the_trace(
         np.testing.assert_allclose(dots, stages.dots, rtol=1e-3, atol=2e-3)
         np.testing.assert_allclose(output, stages.scaled.output, rtol=1e-3, atol=1e-3)
         lengths = [np.linalg.norm(vector) for vector in (output, stages.scaled.contribution)]
-        after_w_o = page.locator(".stages tr[data-part=adds] td").inner_text()
-        assert f"numbers, length {lengths[0]:.2f} → {lengths[1]:.2f}" in after_w_o
-        assert made["masked"] == (~seen).tolist()
-        checked += 5 * len(seen)
+        said = f"numbers, length {lengths[0]:.2f} → {lengths[1]:.2f}"
+        expect(page.locator(".stages tr[data-part=adds] td")).to_contain_text(said)
+        assert made["masked"] == (~stages.mask).tolist()
+        checked += 5 * len(stages.mask)
         # The stream before and after the block, and what it adds.
         of, step = whole.stream.stack(stack), 1 if block == "cross" else 0  # type: ignore[arg-type]
         added = page.evaluate(
@@ -106,8 +105,7 @@ def test_numbers_are_those_of_the_trace(
         checked += len(added)
         given = page.evaluate(f"(place) => {VIEW}.data.layer(...place)",
                               [int(stack == "decoder"), layer, query])  # fmt: skip
-        shares = of.layer_shares[:, query]
-        np.testing.assert_allclose(given["share"], shares[layer], atol=1e-3)
+        np.testing.assert_allclose(given["share"], of.layer_shares[layer, query], atol=1e-3)
     assert checked > 40
 
 
@@ -122,13 +120,10 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     expect(page.locator(".card h3")).to_contain_text("Encoder layer 1")
     share = whole.stream.decoder.shares[1, 1, 2]
     cross = page.get_by_role("button", name="Decoder layer 2: Cross-attention")
-    expect(cross).to_have_attribute(
-        "aria-label",
-        f"Decoder layer 2: Cross-attention. Adds {share:.0%} for {plain(trace.tgt_tokens[2])}.",
-    )
+    adds = f"Adds {share:.0%} for {plain(trace.tgt_tokens[2])}."
+    expect(cross).to_have_attribute("aria-label", f"Decoder layer 2: Cross-attention. {adds}")
     # At rest: the largest weight, each layer's guess, the mask, and the way to the next input.
-    mean = trace.cross[1, :, 2].mean(axis=0)
-    expect(cross).to_contain_text(f"{mean.max():.2f}")
+    expect(cross).to_contain_text(f"{trace.cross[1, :, 2].mean(axis=0).max():.2f}")
     expect(page.locator(".band.layer .guess").nth(1)).to_be_attached()
     assert page.evaluate(f"{VIEW}.plan.loop.at(-1)[0] > {VIEW}.plan.stacks[1].at(2)")
     off = f"(at) => at.parentNode.offsetLeft + at.offsetLeft - {VIEW}.plan.loop[0][0]"
@@ -137,13 +132,15 @@ def test_the_picture_unfolds_folds_and_steps_with_keys(
     page.keyboard.press("Enter")
     panel = page.locator(".unfolded")
     expect(panel.locator(".list tbody tr")).to_have_count(3)
-    largest = f"{trace.cross[1, 1, 2].max():.2f}"
-    expect(panel.locator(".list tbody tr").nth(1)).to_contain_text(largest)
+    expect(panel.locator(".list tr").nth(2)).to_contain_text(f"{trace.cross[1, 1, 2].max():.2f}")
     panel.get_by_role("button", name="Follow the token through head 2.2").click()
     expect(panel.locator(".stages .key")).to_have_count(len(trace.src_tokens))
     # A symbol of the formula lights its rows, and a row its symbol.
     page.locator(".formula .symbol.k").hover()
     expect(panel.locator("tr.k.lit")).to_have_count(1)
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<strong>values</strong>')")
+    page.get_by_text("values", exact=True).last.hover()  # of a text on the page
+    expect(panel.locator("tr.v.lit")).to_have_count(2)
     panel.locator("tr.weights").hover()
     expect(page.locator(".symbol.lit")).to_have_text("softmax")
     page.keyboard.press("ArrowRight")  # in the row of heads
@@ -202,11 +199,13 @@ def test_words_that_an_edit_changed_are_marked(
     page: Page, tmp_path: Path, tiny_translator: Translator
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    was, path = [(token, -2.0) for token in trace.predicted_tokens], tmp_path / "plan.html"
+    tops, path = [[["", 0.14, int(top[0])]] for top in trace.top_ids], tmp_path / "plan.html"
+    was = [*zip(trace.predicted_tokens, tops, strict=True)]
     opened(page, path, tiny_translator, trace, "softmax", before=was)
-    expect(page.locator(".translation")).to_contain_text("(was 14%)")
+    expect(page.locator(".candidate .quiet")).to_have_text(["was 14%"])  # of others, none is known
+    expect(page.locator(".card")).to_contain_text("from 14% to")
     edits = {"out": [("cross", 1, 0)], "cuts": [("cross", 1, 0, 2, 1)], "possible": True}
-    was[0] = ("x", -2.0)
+    was[0] = ("x", [])
     opened(page, path, tiny_translator, trace, "decoder.2.cross.1", before=was, **edits)
     expect(page.locator(".word.changed")).to_have_count(1)
     expect(page.locator(".translation s")).to_have_text("x")
@@ -244,8 +243,7 @@ def test_a_long_text_has_the_chosen_tokens_only(
     monkeypatch.setattr(plan, "MOST_BYTES", 1000)
     whole = opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2.cross.1")
     expect(page.locator(".card")).to_contain_text("choosing a token is a request")
-    weights = page.evaluate(ROW, "weights")
-    np.testing.assert_allclose(weights, trace.cross[1, 0, 2], atol=0.006)
+    np.testing.assert_allclose(page.evaluate(ROW, "weights"), trace.cross[1, 0, 2], atol=0.006)
     assert page.locator("tr.scores").count() == 0
     assert whole.stream.decoder.hidden.shape[2] == len(trace.tgt_ids)
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_console import NOTE, QUERY, SPOILT, TOO_WIDE, settled
-from tests.browser.waiting import eventually, until_at, until_settled, until_the_url_says
+from tests.browser.waiting import at_rest, eventually, until_at, until_settled, until_the_url_says
 from ui.frame.page import all_pages
 
 #: Windows of projectors.
@@ -195,6 +195,18 @@ def test_a_head_is_enlarged_on_the_first_screen(app: str, page: Page) -> None:
         box = lambda: cells.bounding_box() or {"y": -1, "height": 0}  # noqa: E731, B023
         eventually(page, lambda: 0 < box()["y"] < height - box()["height"], True)  # noqa: B023
         assert box()["height"] > height / 3
+
+
+@pytest.mark.parametrize("at", ["self", "cross.1", "self&present=on", "cross.1&present=on"])
+def test_a_head_s_switch_moves_nothing(app: str, page: Page, at: str) -> None:
+    page.goto(f"{app}/floor?{QUERY}&focus=decoder.2.{at}")
+    places = PLACES.replace(".player, .grid", ".token, .band, .unfolded, .candidates") % 99
+    before = at_rest(page, lambda: page.evaluate(places))
+    for count in (1, 0):  # off, and on again
+        page.get_by_role("switch", name="head 2.1").click()
+        expect(page.locator(".st-key-edits")).to_have_count(count)
+        assert at_rest(page, lambda: page.evaluate(places)) == before
+    assert len(before) > 30
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])

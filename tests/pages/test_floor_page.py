@@ -94,7 +94,7 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
         assert bool(trace.n_forced) == bool(before) == (token == other)
     reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
     seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
-    seen[1], seen[2] = [("a", "b", 0.0), ("b", "c", 0.0), *seen[1]], 4
+    seen[1], seen[2] = [("a", "b", []), ("b", "c", []), *seen[1]], 4
     app.run()
     assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 

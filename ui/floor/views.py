@@ -21,6 +21,7 @@ from ui.components.plan import (
     parse_touched,
     plan_component,
 )
+from ui.components.player import alternatives
 from ui.core import url_state
 from ui.core.url_state import STEP, Param
 from ui.core.view import View
@@ -70,7 +71,7 @@ WHOLE: Computation[Whole] = Computation(
 
 _OPEN = "headlight_floor_open"
 #: Session key of what was drawn last: sentence, model, edits and steering; steps as tokens read and
-#: written, and log-probabilities; the step followed, from 0; what was written before the last edit;
+#: written, and `alternatives`; the step followed, from 0; those written before the last edit;
 #: and the view and ids of a translation that was not steered.
 _SEEN = "headlight_floor_seen"
 
@@ -79,18 +80,18 @@ def choose_again(view: View, trace: Trace) -> None:
     """After an edit or steer, choose the nearest step that reads and writes the same."""
     ref = view.entry.ref
     now = (view.sentence, ref.edited(""), ref.edits, view.prefix, view.target)
-    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, trace.log_probs.tolist(), strict=True)]
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, alternatives(trace, 10), strict=True)]
     last, old, row, before, own = st.session_state.get(_SEEN, (now, steps, 0, (), (None, ())))
     if free := not view.prefix and view.target is None:
         own = (view, trace.predicted_ids)
     if last[:2] != now[:2] or _SEEN not in st.session_state:  # a link's edits are compared, too
         whole = get_trace(view.original)
-        unedited = zip(whole.predicted_tokens, whole.log_probs.tolist(), strict=True)
-        before = [*unedited] if ref.edits else ()
+        unedited = zip(whole.predicted_tokens, alternatives(whole, 10), strict=True)
+        before = [*unedited] if ref.edits else []
     elif last != now:
         was = old[row][:2]
         ranks = [(new[:2] != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
-        back = free and last[3:] != now[3:]  # at the model's own words, of which none is marked
+        back = free and (last[3:] != now[3:] or not ref.edits)  # the model's own words: no marks
         before, row = [] if back else [step[1:] for step in old], ranks.index(min(ranks))
         url_state.put_index(STEP, row)
     st.session_state[_SEEN] = [now, steps, row, before, own]
@@ -126,7 +127,8 @@ def draw_plan(
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
-    edges = chain(*(_edges(edit, trace) for edit in parse_edits(view.entry.ref.edits)))
+    cuts = [edit for edit in parse_edits(view.entry.ref.edits) if edit.verb == "cut"]
+    edges = chain(*(_edges(cut, trace) for cut in cuts))
     edited = Edited(
         editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),
@@ -152,8 +154,6 @@ def _change(change: Touched, view: View, trace: Trace) -> None:
 
 def _edges(edit: Edit, trace: Trace) -> list[tuple[Any, ...]]:
     """Return the edges that an edit cuts: kind, layer, head, query and key."""
-    if edit.verb != "cut":
-        return []
     places = (edit.layer, edit.index, edit.query, edit.key)
     shape = trace.attention(edit.kind).shape
     ranges = [range(n) if at is None else [at] for at, n in zip(places, shape, strict=True)]

@@ -142,7 +142,7 @@ class Edited:
 
     out: Collection[tuple[AttentionKind, int, int]] = ()  # heads that are out
     cuts: Sequence[tuple[AttentionKind, int, int, int]] = ()  # layer, head, query and key
-    before: Sequence[tuple[str, float]] = ()  # the last translation's tokens, log-probabilities
+    before: Sequence[tuple[str, list[Any]]] = ()  # the last translation's tokens and `alternatives`
     possible: bool = False  # whether parts can be changed
     never: Collection[int] = ()  # ids that cannot be taken
 
@@ -198,7 +198,7 @@ def plan_component(
         "out": [*map(list, edited.out)],
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
-        "was": np.exp([p for _, p in edited.before]).tolist() if not lost and not new else [],
+        "was": [each for _, each in edited.before][: min([*lost, *new, len(now)]) + 1],
         "lost": [[ends[at - n], *labels([before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],

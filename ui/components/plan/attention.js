@@ -1,6 +1,6 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
-import { shortener, tokenOf, tokenText } from "./marks.js";
+import { barOf, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
@@ -26,9 +26,8 @@ function headRow({ view, kind, layer, query }, width) {
   const { data, header, look, focus } = view;
   const count = data.heads(kind);
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
-  // A head's path needs the space of the maps and, if narrow, that of other heads' switches.
-  const bare = focus.head !== null && count * 58 > width;
-  const across = Math.ceil(count / Math.ceil((count * (bare ? 34 : 58)) / width)); // in rows of equal length
+  const least = Math.max(58, 3.4 * look.size); // a name and a switch
+  const across = Math.ceil(count / Math.ceil((count * least) / width)); // in rows of equal length
   const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
   const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
@@ -47,7 +46,7 @@ function headRow({ view, kind, layer, query }, width) {
     pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
-    const button = make("button", `map${bare && h !== focus.head ? " bare" : ""}`, ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
+    const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
       "aria-label": `Follow the token through ${name}`, "data-id": `head.${h}`,
       onclick: () => view.unfold({ ...focus, head: focus.head === h ? null : h }),
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
@@ -56,7 +55,7 @@ function headRow({ view, kind, layer, query }, width) {
       role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
     });
-    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible && (!bare || h === focus.head) ? [flip] : []));
+    return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
   });
   const buttons = items.map((item) => item.firstChild);
   press(buttons, (h) => h === focus.head);
@@ -73,8 +72,7 @@ function headTable(at) {
   const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
-    const bar = make("i", "bar");
-    bar.style.width = `${(48 * length) / most}px`;
+    const bar = barOf("bar", { width: `${(48 * length) / most}px` });
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
@@ -122,11 +120,8 @@ function stages(at, head, width) {
   // A bar above a number: up from the line of zero, or down.
   const tower = (values, j, colour = "var(--quiet)") => {
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-    const bar = make("i", "tower");
-    const ends = { zero: high, top: high - Math.max(0, values[j]), high: Math.abs(values[j]) };
-    for (const [name, value] of Object.entries(ends)) bar.style.setProperty(`--${name}`, `${(100 * value) / (high - low || 1)}%`);
-    bar.style.setProperty("--tint", colour);
-    return bar;
+    const share = (value) => `${(100 * value) / (high - low || 1)}%`;
+    return barOf("tower", { "--zero": share(high), "--top": share(high - Math.max(0, values[j])), "--high": share(Math.abs(values[j])), "--tint": colour });
   };
   const wide = (name, part, element) => row(name, part, make("td", "wide", element, { colspan: columns }), []);
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
@@ -151,17 +146,17 @@ function stages(at, head, width) {
     );
     if (seen.some((j) => masked[j])) lines.push(row("mask", "mask", seen.map((j) => number(masked[j] ? "−∞" : "0", j))));
     lines.push(row("softmax", "weights", weighted));
-    const sum = output ? vector(output, "v", "values handed on, by weight", largest(data.at(`v.${kind}`, layer, head)))
+    const sum = output ? vector(output, "v", out ? "all 0" : `what ${token} takes in`, largest(data.at(`v.${kind}`, layer, head)))
       : "an edit fixes this head at its mean";
-    if (!out) lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
+    lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
-  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? "The head's output is replaced by 0, so it adds nothing." : addsOf(at, output, length, words)));
+  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "The head's output is replaced by 0, so it adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
-  const result = view.held ? "" : out ? " is off: it adds nothing" : `: ${token} reads ${key} (${weight.toFixed(2)})${words.length ? `, promotes ${plain(words[0][0])}` : ""}`;
-  view.panel.querySelector("h3").replaceWith(make("h3", "", `Head ${layer + 1}.${head + 1}`, make("span", "next", result)), ...cutting(at, head, cut));
+  const result = view.held ? [] : out ? ["is off: it adds nothing"] : [`${token} reads ${key}`, `(${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `· promotes ${plain(word)}`)];
+  view.panel.querySelector("h3").replaceWith(make("h3", "", [`Head ${layer + 1}.${head + 1}`, ...result].map((text) => make("span", "", text))), ...cutting(at, head, cut));
   return make("div", "through", table);
 }
 

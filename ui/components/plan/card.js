@@ -1,5 +1,5 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { chance, make, percent, plain, setBox, signed } from "../shared/index.js";
+import { chance, extend, make, percent, plain, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
 import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
@@ -28,12 +28,19 @@ export function fillCard(view) {
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
   view.card.replaceChildren(
-    make("h3", "", titleOf(view, part), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
+    make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
-    scene && !part.block ? sceneOf(view, part) : factsOf(view, part),
+    extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view))),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) (view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling).remove(); // a class and a head need the formula
+}
+
+// What the last change did to the chosen word of this step.
+function changeOf({ header, state: { row } }) {
+  const was = header.was[row]?.find(([, , id]) => id === header.ids[row])?.[1];
+  const now = chance(header.probabilities[row]);
+  return was && chance(was) !== now ? [" The last change took ", bold(header.predicted[row]), ` from ${chance(was)} to ${now}.`] : [];
 }
 
 // What a film's layer does to the chosen token.

@@ -77,7 +77,7 @@ function drawBand(at, stack, band) {
   const { blocks, name } = view.header.stacks[s];
   const mid = band.in + (band.out - band.in) / 2;
   const masked = maskedBox(view, stack, band);
-  if (masked) hatch(at.pen, [masked], 5, { strokeStyle: at.look.ink, globalAlpha: 0.2, lineWidth: 1 });
+  if (masked) hatch(at.pen, [masked], 5, { strokeStyle: at.look.ink, globalAlpha: view.lit === "mask" ? 0.7 : 0.2, lineWidth: 1 });
   if (band.kind === "layer") {
     const way = passing(at, stack, band, token);
     fan(at, stack, band, `${name}.self`, token, [band.in, s ? mid : band.out], way);

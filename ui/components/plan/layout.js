@@ -2,10 +2,11 @@
 // as in figure 1, or downwards on a phone, where the decoder follows the encoder.
 import { range } from "../shared/index.js";
 
-const NARROWEST = 12; // columns of tokens, at 14 px of type
+const NARROWEST = 12; // columns of tokens beside wide labels, at 14 px of type
+const TIGHTEST = 11; // columns before tokens are left out
 const GAP = 4;
 const TIGHT = 2; // beside what is unfolded
-const CARD = 200; // on a phone
+const CARD = 190; // on a phone
 const TEXT = 55_000; // px² of a card's text beside it, below the title and above the formula
 const LANES = 30; // above the encoder, for lines from its output
 const LOOP = 14; // beside the decoder, for the path of the chosen word to the input
@@ -25,8 +26,7 @@ export function focusOf(view, { s, layer, block, head }) {
   if (block === "softmax") return block;
   const name = view.header.stacks[s].name;
   if (block === "embedding") return `${name}.embedding`;
-  return [name, layer + 1, block, head === null || head === undefined ? null : head + 1]
-    .filter((part) => part !== null && part !== undefined).join(".");
+  return [name, layer + 1, block ?? [], Number.isInteger(head) ? head + 1 : []].flat().join(".");
 }
 
 // The layer of a stack that shows its blocks.
@@ -38,14 +38,17 @@ export function layOut(view, width, height, unit) {
   const narrow = width < 560;
   const { focus } = view;
   const gap = narrow ? 12 : 44; // for lines from the encoder
-  const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 0.63 : 0.37);
-  // There is little room above an unfolded encoder, so its panel has the formula.
-  const plan = { width, narrow, unit, stacks: [], low: !narrow && focus.s === 0 && focus.block !== null };
+  const other = (focus.s ? 92 : 124) + view.header.stacks[1 - focus.s].tokens.length * TIGHTEST;
+  const beside = Math.min(0.44, Math.max(0.37, (other * unit) / (width - gap - LOOP))); // for its tokens
+  const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 1 - beside : beside);
+  // There is little room above an unfolded encoder, and the text is far on a phone: the panel has the formula.
+  const plan = { width, narrow, unit, stacks: [], low: (narrow || focus.s === 0) && focus.block !== null };
   const long = narrow ? Math.max(560, height) : height;
   let [x, from] = [0, narrow ? CARD * unit : 0];
   for (const s of [0, 1]) {
     const w = (width - gap - LOOP) * share(s);
-    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, narrow);
+    if (s) plan.tight = w < 480 * unit; // a candidate has in two lines what it has and had
+    const made = bandsOf(view, s, w, s || narrow ? long : long - LANES, unit, plan);
     const stack = { s, x, w, length: made.length, bands: made.bands, ...columnsOf(view, s, x, w, unit, narrow) };
     stack.from = from;
     plan.stacks.push(stack);
@@ -87,7 +90,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
   const beside = narrow || (view.focus.block && view.focus.s !== s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST * unit));
   const room = w - gutter - 8;
-  const fit = Math.floor(room / (NARROWEST * unit) + 0.01); // but for rounding
+  const fit = Math.floor(room / (TIGHTEST * unit) + 0.01); // but for rounding
   const [count, beyond] = n > fit ? [fit - 2, 1] : [n, 0];
   const chosen = s ? view.state.row : view.state.source;
   const first = Math.max(0, Math.min(n - count, chosen - Math.floor(count / 2)));
@@ -101,7 +104,7 @@ function columnsOf(view, s, x, w, unit, narrow) {
 }
 
 // The bands of a stack in the order of the flow, with their start t and length, at least `least`; a class reads larger type, fewer lines.
-function bandsOf(view, s, w, height, unit, narrow) {
+function bandsOf(view, s, w, height, unit, { narrow, tight }) {
   const { header, focus } = view;
   const stack = header.stacks[s];
   const open = openLayer(view, s);
@@ -110,12 +113,12 @@ function bandsOf(view, s, w, height, unit, narrow) {
   const inside = focus.s === s && focus.block !== null;
   const bands = [];
   const gap = inside ? TIGHT : GAP;
-  const hit = view.large ? 12 : 16 / Math.min(1, unit); // 16 px, whatever the type
+  const hit = view.large ? 12 : (narrow ? 24 : 16) / Math.min(1, unit); // px, whatever the type
   const put = (kind, length, more = {}, least = length) =>
     bands.push({ kind, s, length: length * unit, least: Math.min(length, least) * unit, ...more });
   const large = (length, least) => (view.large ? least : length);
   put("tokens", 64 + STRIP, {}, inside ? 58 : large(74, 68));
-  put("embedding", inside ? hit : 18, { block: "embedding" });
+  put("embedding", inside || narrow ? hit : 18, { block: "embedding" });
   const brief = s === 0 && !narrow && !inside; // the card is above the encoder
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
   const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
@@ -132,8 +135,9 @@ function bandsOf(view, s, w, height, unit, narrow) {
     }
   }
   if (s === 1) {
-    put("softmax", inside ? hit : 18, { block: "softmax" });
-    put("candidates", inside ? 64 : 70, {}, inside ? large(58 / Math.min(1, unit), 51) : large(70, 60)); // bars of 20 px
+    put("softmax", inside || narrow ? hit : 18, { block: "softmax" });
+    const more = tight ? large(14 / Math.min(1, unit), 7) : 0; // a line for what they had
+    put("candidates", (inside ? 64 : 70) + more, {}, (inside ? large(58 / Math.min(1, unit), 51) : large(70, 60)) + more); // bars of 20 px
   }
   for (const band of bands) band.unfolded = band.block !== undefined && unfolds(band.block, band.layer);
   const total = () => bands.reduce((sum, { length }) => sum + length, 0) + gap * (bands.length - 1);

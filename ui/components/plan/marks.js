@@ -60,10 +60,8 @@ export function placeTokens(view) {
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    const named = make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values"));
-    if (!s && !plan.narrow) more.push(setBox(named, 6, stack.output - 24));
-    const label = s ? "The translation so far, as the decoder reads it" : "Source tokens";
-    return make("div", "", { role: "group", "aria-label": label }, buttons, more);
+    else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
+    return make("div", "", { role: "group", "aria-label": s ? "The translation so far, as the decoder reads it" : "Source tokens" }, buttons, more);
   });
   view.tokens.replaceChildren(...rows);
 }
@@ -79,7 +77,7 @@ export function placeBands(view) {
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
         "aria-label": said(view, band), tabindex: -1,
-        onclick: () => act(view, band),
+        onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
         onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
         onfocus: () => view.point(band), onblur: () => view.point(null),
       });
@@ -92,7 +90,7 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit ? "mask" : "mask: not yet written"));
+      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit || box[3] < 44 * plan.unit ? "mask" : "mask: not yet written"));
       return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
@@ -148,7 +146,8 @@ export function placeBands(view) {
     if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? [`best guess ${text}, ${chosen}`, `${text}, ${chosen}`] : []), `best guess ${text}`, `guess ${text}`, text);
+    const both = [`best guess ${text}, ${chosen}`, `guess ${text}, ${chosen}`].flatMap((said) => [said, said.replace(", chosen", ",")]);
+    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
     return [first, line("size guess", (h >= 40.8 * plan.unit && chosen) || BLANK)];
   }
@@ -167,10 +166,11 @@ export function tokenText(view, s) {
   return plain(view.header.stacks[s].tokens[tokenOf(view, s)]);
 }
 
-// What a click on a band does: show a layer's blocks, or unfold a block, or fold it.
-function act(view, { s, kind, layer, block, unfolded }) {
-  if (kind === "layer") view.unfold({ s, layer, block: null, head: null });
-  else view.unfold(unfolded ? null : { s, layer: layer ?? 0, block, head: null });
+// An empty element with properties of style.
+export function barOf(name, properties) {
+  const bar = make("i", name);
+  for (const [property, value] of Object.entries(properties)) bar.style.setProperty(property, value);
+  return bar;
 }
 
 // Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
@@ -194,12 +194,10 @@ export function placeCandidates(view) {
   const buttons = shown.map(([token, p, id]) => {
     const own = id === header.ids[row];
     const text = plain(token);
-    const was = own && header.was[row];
-    const bar = make("i", was ? "bar was" : "bar", was ? { title: `${percent(was, 2)} before the last change` } : {});
-    bar.style.setProperty("--p", `${100 * p}%`);
-    bar.style.setProperty("--was", `${100 * was}%`);
+    const was = header.was[row]?.find(([, , other]) => other === id)?.[1] ?? null;
+    const bar = barOf(was > 0.005 ? "bar was" : "bar", { "--p": `${100 * p}%`, "--was": `${100 * was}%` });
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p)), {
+    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", chance(was) === chance(p) ? " as before" : ` was ${chance(was)}`)), {
       "aria-pressed": own, title: may ? `Continue with ${text}` : text,
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });

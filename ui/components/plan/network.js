@@ -1,6 +1,6 @@
 // Blocks without heads, unfolded: the network's neurons, Add & Norm, the embedding and the softmax.
 import { chance, make, norm, percent, plain, signed } from "../shared/index.js";
-import { tokenOf } from "./marks.js";
+import { barOf, tokenOf } from "./marks.js";
 import { listOf, vectorRows, wordsIn } from "./unfold.js";
 
 // The neurons that fire most, and the words that they and the whole network promote.
@@ -15,16 +15,14 @@ export function drawNetwork(view, body, width) {
   const firing = stack.firing[layer][token];
   const most = Math.max(...fired) || 1;
   const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
-    const bar = make("i", "bar");
-    bar.style.width = `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px`;
+    const bar = barOf("bar", { width: `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px` });
     const words = s ? data.words(layer, token, data.part("neuron", n)) : [];
     return make("tr", "", make("th", "", `${neuron + 1}`, { scope: "row" }), make("td", "", bar, fired[n].toFixed(2)),
       ...(words.length ? [wordsIn(words)] : []));
   });
-  const heads = ["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["promotes"] : [])];
   body.append(
     make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
-    listOf(heads, rows, { "data-part": "neurons" }),
+    listOf(["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["promotes"] : [])], rows, { "data-part": "neurons" }),
     pushed(view, layer, token, s),
     ...vectorRows(view, [["adds", "adds", data.added(s, layer, "ffn", token).output]], width, 10),
   );
@@ -67,11 +65,7 @@ export function drawSoftmax(view, body) {
   const { header, state } = view;
   const best = header.candidates[state.row];
   const rest = ["everything else", Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0))];
-  const bar = (p) => {
-    const made = make("i", "bar");
-    made.style.setProperty("--p", `${100 * p}%`);
-    return made;
-  };
+  const bar = (p) => barOf("bar", { "--p": `${100 * p}%` });
   const candidates = [...best, rest].map(([token, p, id]) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
     make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : signed(Math.log(p))), { "aria-current": id === header.ids[state.row] }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>

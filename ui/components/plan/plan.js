@@ -36,11 +36,16 @@ function component({ root, header, body }, host) {
     view.since = performance.now();
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
-  // Lights the parts of a name, in formula, panel and lines.
+  // Lights the parts of a name, in formula, panel, lines and text.
   view.light = (part) => {
     view.lit = part;
     for (const mark of root.querySelectorAll("[data-part]")) mark.classList.toggle("lit", mark.dataset.part === part);
+    for (const word of document.querySelectorAll("strong")) word.style.outline = part && header.texts.named[word.textContent] === part ? "1px solid" : "";
     drawPicture(view);
+  };
+  document.onpointerover = document.onpointerout = ({ target, type }) => {
+    const part = target.closest?.("strong") && header.texts.named[target.textContent]; // of a page's text
+    if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (head) => {
     view.peek = head;
@@ -63,8 +68,7 @@ function component({ root, header, body }, host) {
     const unit = Math.max(0.9, size / 14);
     view.large = root.classList.toggle("large", enlarged(root) > 1);
     const back = keepFocus(view);
-    const bar = document.querySelector(".st-key-edits")?.offsetHeight ?? 0;
-    const room = () => window.innerHeight - pageTop(view.stage) - bar - (view.large ? 4 : 14);
+    const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
     const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * view.scale));
     const fit = () => {
       view.look.size = size * view.scale;
@@ -75,14 +79,12 @@ function component({ root, header, body }, host) {
     };
     // Type grows with the window; it shrinks so that tokens fit in the window. A film keeps its size.
     view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
-    const least = (view.large ? (bar || view.focus.head !== null ? 7 : 8.6) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less above a bar or in a head
-    for (let share = fit(); share < (bar ? 0.998 : 0.99) && view.scale > least && !view.plan.narrow; share = fit()) {
+    const least = (view.large ? (view.focus.head === null ? 8.6 : 7) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less in a head
+    for (let share = fit(); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit()) {
       view.scale = Math.max(least, view.scale * share);
     }
-    const over = bar && view.plan.panel && !view.plan.narrow ? Math.max(0, view.plan.height - room() - 2) : 0;
-    view.need -= Math.min(over / view.scale, view.need / 2); // the bar hides no token: the panel scrolls
     view.stage.style.height = `${lay().height}px`;
-    root.classList.toggle("narrow", view.plan.narrow);
+    for (const name of ["narrow", "tight"]) root.classList.toggle(name, view.plan[name]);
     view.marks.clear();
     writeLine(view);
     placeTokens(view);

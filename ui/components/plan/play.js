@@ -1,6 +1,6 @@
 // The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
-import { calm, chance, make, plain } from "../shared/index.js";
+import { calm, make, plain } from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { drawPicture, isAhead, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
@@ -50,9 +50,7 @@ export function writeLine(view) {
     });
     return text.startsWith(" ") ? [" ", word] : [word];
   });
-  const [p, was] = [header.probabilities, header.was].map((all) => chance(all[state.row] ?? 0));
-  const same = header.was.length && !film ? ` ${plain(header.predicted[state.row])} ${p} (was ${was})` : "";
-  view.line.replaceChildren(...words.flat(), make("span", "quiet", same, { title: "The change left the words the same" }));
+  view.line.replaceChildren(...words.flat());
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;

@@ -34,7 +34,7 @@ export function fillPanel(view) {
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
-    ...(view.alive && page ? [make("button", "tool", "Open as a page", { onclick: open })] : []),
+    ...(view.alive && page ? [make("button", "tool", band.w < 420 * view.plan.unit ? "Page" : "Open as a page", { "aria-label": "Open as a page", onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
   const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : "");
