@@ -9,8 +9,7 @@ import streamlit as st
 
 from figures.attention import LETTERS, head_table
 from figures.exhibit import Exhibit
-from figures.labels import ARROW, KIND_NAMES, count, plain, plain_token, reads
-from transformer.measures.compare import divergence
+from figures.labels import KIND_NAMES, count, plain
 from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys, largest_cells
@@ -27,12 +26,17 @@ from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
+    LEAST,
     Fit,
     changed_labels,
     changed_places,
     difference_map,
+    difference_words,
     fit_of,
     joined_choices,
+    largest_differences,
+    most_different_head,
+    row_sentence,
     signed_sheet,
     without_partner,
 )
@@ -67,8 +71,8 @@ PARAMS: tuple[Param[Any], ...] = (
     *CellChoice.params(),
 )  # fmt: skip
 
-#: Maximum height of maps side by side, in pixels, and least difference of a framed cell.
-_TALL, LEAST = 430, 0.05
+#: Maximum height of maps side by side, in pixels.
+_TALL = 430
 
 #: Height below the cells that has to stay in sight for a class, in rem: what the pointer reads.
 _FOOT = 2.0
@@ -85,9 +89,10 @@ class Both:
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
 
     @property
-    def shown(self) -> tuple[Map, ...]:
+    def shown(self) -> tuple[Map, Map]:
         """The maps of A and B on screen."""
-        return tuple(map(shown_map, self.maps, self.choices))
+        one, other = map(shown_map, self.maps, self.choices)
+        return one, other
 
     @property
     def difference(self) -> Map:
@@ -122,12 +127,8 @@ def _place_of(side: Side) -> tuple[int | None, int | None]:
     fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
     if chosen or not fit.units or len({each.view.entry.whole for each in side.beside}) > 1:
         return side.cell_now()
-    one, other = (maps_of(trace, kind, fit.units) for trace in traces)
-    if not (rows := changed_labels(one, other)[0]):
-        return side.cell_now()
-    apart = np.abs(one.weights - other.weights)[:, :, rows[-1]].max(-1)
-    layer, head = divmod(int(apart.argmax()), apart.shape[1])
-    return layer + 1, head + 1
+    found = most_different_head(*(maps_of(trace, kind, fit.units) for trace in traces))
+    return side.cell_now() if found is None else found
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
@@ -254,25 +255,14 @@ def _matrices(both: Both) -> None:
     )
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
     if both.fit.units == both.choices[0].units:
-        st.caption(_largest(both))
+        st.caption(largest_differences(*both.shown, both.difference))
 
 
 def _about_row(both: Both) -> str:
     """Return a sentence on the last row with another word, or "" if maps have no common rows."""
     paired = both.fit.units == both.choices[0].units
     rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
-    if not rows:
-        return ""
-    at = rows[-1], int(np.abs(both.difference.weights[rows[-1]]).argmax())
-    parts = []
-    for letter, shown in zip(LETTERS, both.shown, strict=True):
-        read, _, predicted = plain_token(shown.query_tokens[at[0]]).partition(ARROW)
-        doing, key = "Predicting" if predicted else "Reading", plain_token(shown.key_tokens[at[1]])
-        parts.append(
-            f"{doing if letter == 'A' else doing.lower()} **“{plain(predicted or read)}”**, "
-            f"{letter} looks **{shown.weights[at]:.0%}** at “{plain(key)}”"
-        )
-    return f"{'; '.join(parts)}."
+    return row_sentence(*both.shown, rows[-1]) if rows else ""
 
 
 def _say_unpaired(both: Both) -> None:
@@ -292,37 +282,10 @@ def _difference(both: Both) -> None:
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in _difference_words(both):
+        for line in difference_words(*both.shown, difference, both.choices[0].how):
             st.markdown(line)
         for note in filter(None, (both.fit.why, changed_places(*both.maps))):
             st.caption(note)
-
-
-def _largest(both: Both) -> str:
-    """Return the cells that differ most, each with both sides' weights, one a line."""
-    (one, other), difference = both.shown, both.difference
-    return "  \n".join(
-        f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
-        f"**{one.weights[at]:.2f}** in A, **{other.weights[at]:.2f}** in B"
-        for at in largest_cells(np.abs(difference.weights), LEAST)
-    )
-
-
-def _difference_words(both: Both) -> list[str]:
-    if not both.difference.weights.any():
-        return ["**All weights are equal on both sides.**"]
-    apart = divergence(*(shown.weights for shown in both.shown))
-    lines = [
-        _largest(both),
-        f"Rows differ by **{apart.mean():.3f} bits** on average (Jensen-Shannon divergence: 0 "
-        "for equal rows, 1 for rows that share no key).",
-    ]
-    if both.choices[0].how == "mean":
-        lines.append(
-            "Each row of the difference sums to 0: a side that looks more at some keys looks "
-            "less at other keys."
-        )
-    return lines
 
 
 def _grids(both: Both) -> None:
@@ -373,7 +336,7 @@ def _differences(both: Both) -> None:
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        for line in _difference_words(both)[:2]:
+        for line in difference_words(*both.shown, difference):
             st.markdown(line)
     notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
     for note in filter(None, notes):

@@ -7,13 +7,16 @@ differ in a few words, words at the same position are paired too.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from figures.attention import LETTERS
-from figures.labels import ARROW, code, count, show_token
-from transformer.measures.compare import not_shared, parting, partners
+from figures.labels import ARROW, code, count, plain, plain_token, reads, show_token
+from transformer.measures.compare import divergence, not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
 from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
+from ui.attention.against import largest_cells
 from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
 from ui.components.grid import Sheet, difference_sheet
 from ui.components.lens import Map
@@ -23,6 +26,8 @@ _SIDES = {
     "decoder_self": ("target", "target"),
     "cross": ("target", "source"),
 }
+#: Least difference of a cell that is framed or named.
+LEAST = 0.05
 #: Between different labels at the same position; tokens and words have no spaces.
 BOTH = " | "
 
@@ -88,6 +93,55 @@ def changed_labels(left: Maps, right: Maps) -> list[list[int]]:
         [at for at, label in enumerate(labels) if BOTH in label.split(ARROW)[-1]]
         for labels in (_both(left.queries, right.queries), _both(left.keys, right.keys))
     ]
+
+
+def most_different_head(one: Maps, other: Maps) -> tuple[int, int] | None:
+    """Return the layer and head, from 1, that differ most at the last row with another word."""
+    if not (rows := changed_labels(one, other)[0]):
+        return None
+    apart = np.abs(one.weights - other.weights)[:, :, rows[-1]].max(-1)
+    layer, head = divmod(int(apart.argmax()), apart.shape[1])
+    return layer + 1, head + 1
+
+
+def row_sentence(one: Map, other: Map, row: int) -> str:
+    """Return a sentence on the key on which both maps differ most in a row."""
+    at = row, int(np.abs(one.weights[row] - other.weights[row]).argmax())
+    parts = []
+    for letter, shown in zip(LETTERS, (one, other), strict=True):
+        read, _, predicted = plain_token(shown.query_tokens[row]).partition(ARROW)
+        doing, key = "Predicting" if predicted else "Reading", plain_token(shown.key_tokens[at[1]])
+        parts.append(
+            f"{doing if letter == 'A' else doing.lower()} **“{plain(predicted or read)}”**, "
+            f"{letter} looks **{shown.weights[at]:.0%}** at “{plain(key)}”"
+        )
+    return f"{'; '.join(parts)}."
+
+
+def largest_differences(one: Map, other: Map, difference: Map) -> str:
+    """Return the cells that differ most, each with both sides' weights, one a line."""
+    return "  \n".join(
+        f"{plain(reads(difference.query_tokens[at[0]], difference.key_tokens[at[1]]))}: "
+        f"**{one.weights[at]:.2f}** in A, **{other.weights[at]:.2f}** in B"
+        for at in largest_cells(np.abs(difference.weights), LEAST)
+    )
+
+
+def difference_words(one: Map, other: Map, difference: Map, how: str = "") -> list[str]:
+    """Return lines on what differs; for the mean of heads, with the rule of its rows."""
+    if not difference.weights.any():
+        return ["**All weights are equal on both sides.**"]
+    lines = [
+        largest_differences(one, other, difference),
+        f"Rows differ by **{divergence(one.weights, other.weights).mean():.3f} bits** on average "
+        "(Jensen-Shannon divergence: 0 for equal rows, 1 for rows that share no key).",
+    ]
+    if how == "mean":
+        lines.append(
+            "Each row of the difference sums to 0: a side that looks more at some keys looks "
+            "less at other keys."
+        )
+    return lines
 
 
 def changed_places(left: Maps, right: Maps) -> str:
