@@ -161,10 +161,10 @@ def read_setup(view: View) -> Setup:
         return Setup(pairing, view.original, view, others)
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
-    entry, refused, _ = resolve(name)
-    if refused or not name:
-        entry, *_ = resolve(others[0])
-    elif name not in others:  # another checkpoint's training snapshot, from a link
+    entry, refused, _ = resolve(name or others[0], current_entries())
+    if refused:
+        entry, *_ = resolve(others[0], current_entries())
+    elif name and name not in others:  # another checkpoint's training snapshot, from a link
         others = (name, *others)
     assert entry is not None
     return Setup("models", view, beside(view, entry), others, refused)

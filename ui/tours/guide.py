@@ -44,7 +44,7 @@ from ui.tours import (  # noqa: F401 - facts
 from ui.tours.opening import find_broken
 from ui.tours.stops import TERMS_OF_TOURS, Question, Scene, Stop, Tour, read_tours, sheet
 from ui.work.desk import computed, get_trace, prepare
-from ui.work.results import resolve
+from ui.work.results import entries, resolve
 from ui.work.studies import study_of
 
 _BY_NAME, LECTURES = read_tours("tours.toml"), read_tours("lectures.toml", lecture=True)
@@ -285,9 +285,9 @@ def scene_of(view: View) -> Scene:
 
 def _moments(view: View) -> dict[int, Trace]:
     """Return the sentence's translations by the model's snapshots."""
-    whole = view.entry.whole
+    listing, whole = entries(), view.entry.whole
     taken = scene_facts.spread(moments(view.entry))
-    found = [(updates, resolve(at(whole, updates))[0]) for updates in taken]
+    found = [(updates, resolve(at(whole, updates), listing)[0]) for updates in taken]
     views = {updates: replace(view, entry=entry) for updates, entry in found if entry}
     traces = prepare(view, [there.request for there in views.values()])
     return {updates: trace for updates, trace in zip(views, traces, strict=True) if trace}

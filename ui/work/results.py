@@ -11,7 +11,7 @@ All sessions share loaded models. Paths are checked against the configured roots
 import gc
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -69,12 +69,14 @@ def entries() -> list[Entry]:
     return list(listing)
 
 
-def resolve(name: str) -> tuple[Entry | None, str, list[Entry]]:
+def resolve(
+    name: str, listing: Sequence[Entry] | None = None
+) -> tuple[Entry | None, str, Sequence[Entry]]:
     """Return the named model or snapshot, the reason for a fallback, and all entries.
 
     A missing snapshot falls back to its checkpoint, another missing model to a default.
     """
-    listing, reason = entries(), ""
+    listing, reason = entries() if listing is None else listing, ""
     usable = {entry.name: entry for entry in listing if entry.ok}
     entry = usable.get(name) or find(usable, name)
     if entry is None:
