@@ -146,11 +146,13 @@ def test_the_picture_fills_the_screen(app: str, page: Page) -> None:
     assert not short
 
 
-#: Where the pictures of the page are; sentences stand below them.
+#: Where the pictures of the page begin; sentences stand below them, and a shorter translation has
+#: fewer rows.
 PLACES = """() => {
     return all(document.querySelector("main"))
         .filter((each) => each.matches(".player, .grid, .lens, canvas"))
-        .map((each) => Object.values(each.getBoundingClientRect().toJSON()).map(Math.round).join())
+        .map((each) => each.getBoundingClientRect())
+        .map(({ x, y, width }) => [x, y, width].map(Math.round).join())
         .slice(0, %d);
 }"""
 
