@@ -14,7 +14,7 @@ from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
 from recipes.tools import silver_trees
 from transformer.training.data import Corpus
-from transformer.trees.score import brackets, score, total
+from transformer.trees.score import Score, brackets, score
 from transformer.trees.tree import Tree, read_tree
 
 
@@ -163,7 +163,7 @@ def test_silver_trees_are_learned_and_phrases_change_places(tmp_path: Path) -> N
     silver_trees.train(chart, trees, 150)
     found = chart.parse([tree.words for tree in trees])
     assert [each.words for each in found] == [tree.words for tree in trees]
-    assert total(map(score, trees, found)).f1 > 0.95
+    assert sum(map(score, trees, found), Score()).f1 > 0.95
     for tree in trees:
         spans = silver_trees.chains(tree)
         listed = [(label, *span) for span, labels in spans.items() for label in labels]

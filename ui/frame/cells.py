@@ -142,7 +142,7 @@ def _told(view: View, place: Place) -> str:
     if not named:
         return "Every edge of this map has the same effect, so there is no order to predict."
     labels = [CELL_TEXTS[name]["label"].lower() for name in named]
-    columns = [["", *labels], ["this sentence", *(f"{found[name]:.2f}" for name in named)]]
+    columns = [["measure", *labels], ["this sentence", *(f"{found[name]:.2f}" for name in named)]]
     where = "all" if place[1] is None else str(place[1] + 1)
     if rows := {  # the same over many sentences, if the benchmark has measured this model
         row["measure"]: row for row in _STORED.get(view.checkpoint, ())

@@ -133,19 +133,12 @@ function grid(header, trace) {
   }, ...sheets);
 }
 
-// `grid_sheet`: single maps, then how combined ones differ from the mean of the single ones' bytes.
+// `grid_sheet`.
 function sheetOf(trace, kind) {
-  const map = trace.maps[kind], [L, H, n, m] = map.shape, size = n * m;
+  const map = trace.maps[kind], [L, H, n, m] = map.shape;
   const rows = [...Array(L).keys(), null], columns = [...Array(H).keys(), null];
   const wide = rows.map((layer) => columns.map((head) => combined(map, layer, head)));
-  const bytes = wide.map((band) => band.map((one) => Uint8Array.from(one, (value) => Math.round(value * 255))));
-  const differences = (layer, head) => bytes[layer][head].map((byte, at) => {
-    const from = layer < L ? [bytes[layer]] : bytes.slice(0, L);
-    const single = from.flatMap((band) => (head < H ? [band[head]] : band.slice(0, H)));
-    return byte - Math.round(single.reduce((sum, one) => sum + one[at], 0) / single.length);
-  });
-  const body = [...bytes.slice(0, L).flatMap((band) => band.slice(0, H)),
-    ...rows.map((_, layer) => differences(layer, H)), ...columns.slice(0, H).map((_, head) => differences(L, head))];
+  const body = wide.flat().map((one) => Uint8Array.from(one, (value) => Math.round(value * 255)));
   return pack({
     label: `${TITLES[kind][0]}, all layers and heads`, ...LOOK,
     notes: wide.map((band) => band.map((one) => {
@@ -156,7 +149,7 @@ function sheetOf(trace, kind) {
     column_names: columns.map((head) => (head === null ? "Mean" : `Head ${head + 1}`)),
     names: rows.map((layer) => columns.map((head) => cellName(layer, head))),
     query_tokens: labels(queriesOf(trace, kind)), key_tokens: labels(keysOf(trace, kind)),
-    queries: n, keys: m, dimmed: [], how: "mean",
+    queries: n, keys: m, dimmed: [],
   }, ...body);
 }
 
