@@ -123,7 +123,7 @@ function bandsOf(view, s, w, height, unit, { narrow, tight }) {
   const plates = brief ? [focus.block ? 26 : 33, 104] : inside ? [hit, 8 * hit] : [42, 132];
   const plate = Math.max(inside ? 11 : 7, Math.min(plates[0], plates[1] / (stack.depth - 1 || 1)));
   for (const layer of range(stack.depth)) {
-    if (layer !== open) put("layer", plate, { layer }, inside ? plate : s ? large(17, 27.5) : 17);
+    if (layer !== open) put("layer", plate, { layer }, inside ? plate : s ? large(17, 27.5) : Math.max(17, hit));
     else {
       const heading = () => put("heading", s && !inside ? 28 : 15, { layer });
       if (narrow) heading();
