@@ -14,7 +14,7 @@ function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
-    lost: root.plan?.lost, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
+    lost: root.plan?.lost, taken: root.plan?.taken, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
   const take = (state) => {
@@ -33,7 +33,7 @@ function component({ root, header, body }, host) {
     draw();
   };
   view.unfold = (part) => {
-    view.since = performance.now();
+    Object.assign(view, { since: performance.now(), lit: null, peek: null });
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
   // Lights the parts of a name, in formula, panel, lines and text.
@@ -58,16 +58,18 @@ function component({ root, header, body }, host) {
   };
   view.touch = (change) => {
     if (view.film) view.choose({});
+    view.taken = change.what === "take" ? change.query : null;
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
+  const back = keepFocus(view); // after a switch, too
   build(view);
   const draw = () => {
     view.look = coloursOf(view);
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
     view.large = root.classList.toggle("large", enlarged(root) > 1);
-    const back = keepFocus(view);
+    const refocus = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
     const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * view.scale));
     const fit = () => {
@@ -92,12 +94,13 @@ function component({ root, header, body }, host) {
     placeCandidates(view);
     fillCard(view);
     drawPicture(view);
-    back();
+    refocus();
   };
   view.draw = draw;
   root.halt = () => stop(view);
   root.plan = view; // for tests and the console
   const unwatch = watch(root, draw);
+  back();
   return () => {
     stop(view);
     unwatch();
@@ -141,15 +144,17 @@ function build(view) {
   view.tokens = make("div", "columns");
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });
   view.said = make("p", "unseen", { role: "status" });
-  view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
+  view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel, {
+    style: `height: ${root.plan?.stage.clientHeight ?? 0}px` }); // a page that shrinks scrolls
   root.replaceChildren(buildPlayer(view), view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
+  document.onkeydown = (event) => root.isConnected && event.composedPath()[0].contains?.(root.getRootNode().host ?? root.parentNode) && onKey(view, event); // nothing on the page has the keys
 }
 
 // Keys: Space plays, left and right step, up and down change the layer, Escape folds.
 function onKey(view, event) {
   if (modified(event) || event.defaultPrevented || event.target.matches?.("select, input")) return;
-  const { focus, header } = view;
+  const { root, focus, header } = view;
   const act = {
     Escape: () => view.unfold(focus.head === null ? null : { ...focus, head: null }),
     ArrowRight: () => view.choose({ row: view.state.row + 1 }),
@@ -157,7 +162,7 @@ function onKey(view, event) {
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-  if (by && !event.target.closest?.(".unfolded")) {
+  if (by && root.contains(event.target) && !event.target.closest?.(".unfolded")) {
     const layer = Math.min(header.stacks[focus.s].depth - 1, Math.max(0, openLayer(view, focus.s) + by));
     const block = ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
     event.preventDefault();
