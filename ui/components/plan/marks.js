@@ -69,9 +69,8 @@ export function placeTokens(view) {
 
 export function placeBands(view) {
   const { plan, data, state, look } = view;
-  const px = Math.max(12, 0.8 * look.size);
-  const lettersOf = widthsIn(`600 ${px}px ${look.font}`);
-  const widthOf = (text) => lettersOf(text) + 0.12 * px * (text.split(" ").length - 1); // with plan.css's spaces
+  const lettersOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
+  const widthOf = (text) => lettersOf(text) + 0.1 * look.size * (text.split(" ").length - 1); // with plan.css's spaces
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
@@ -133,9 +132,8 @@ export function placeBands(view) {
       const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
       lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
     } else if (band.kind === "block") {
-      const name = line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]);
-      if (count < 2 && widthOf(`${name.textContent} ${share}`) + 3 < stack.room) name.append(" ", make("span", "size", share));
-      lines.push(name);
+      lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
+      if (count < 2 && widthOf(`${lines[0].textContent} ${share}`) + 3 < stack.room) lines[0].append(" ", make("span", "size", share));
       const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
@@ -154,7 +152,7 @@ export function placeBands(view) {
     const both = [", chosen", ","].flatMap((by) => ["best guess", "guess"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
     const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [`chosen ${rise}`, rise, chosen || BLANK] : [BLANK]))];
+    return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [...(before === own ? [] : [`chosen ${rise}`, rise]), chosen || BLANK] : [BLANK]))];
   }
 }
 
@@ -173,9 +171,7 @@ export function tokenText(view, s) {
 
 // An empty element with properties of style.
 export function barOf(name, properties) {
-  const bar = make("i", name);
-  for (const [property, value] of Object.entries(properties)) bar.style.setProperty(property, value);
-  return bar;
+  return Object.assign(make("i", name), { style: Object.entries(properties).map((pair) => pair.join(": ")).join("; ") });
 }
 
 // Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
@@ -196,12 +192,12 @@ export function placeCandidates(view) {
   const { x, w } = plan.stacks[1];
   const each = w / shown.length;
   const short = shortener(view);
-  const had = shown.map(([, , id]) => header.was[row]?.find(([, , other]) => other === id)?.[1] ?? null);
-  const changed = shown.some(([, p], n) => had[n] !== null && chance(had[n]) !== chance(p));
-  const buttons = shown.map(([token, p, id], n) => {
+  const wasOf = (id) => header.was[row]?.find(([, , other]) => other === id)?.[1] ?? null;
+  const changed = shown.some(([, p, id]) => chance(wasOf(id) ?? p) !== chance(p));
+  const buttons = shown.map(([token, p, id]) => {
     const own = id === header.ids[row];
     const text = plain(token);
-    const was = changed ? had[n] : null;
+    const was = changed ? wasOf(id) : null;
     const bar = barOf(was > 0.005 ? "bar was" : "bar", { "--p": `${100 * p}%`, "--was": `${100 * was}%` });
     const may = header.possible && !own && !header.never.includes(id);
     return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", chance(was) === chance(p) ? " as before" : ` was ${plan.tight ? chance(was).replace("<0", "<") : chance(was)}`)), {

@@ -1,5 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
+import { MAIN } from "../../platform/page.js";
 import { enlarged, extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
@@ -10,11 +11,14 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
+// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew.
+const touched = (window[Symbol.for("headlight.touched")] ??= {});
+
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
-    lost: root.plan?.lost, taken: root.plan?.taken, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
+    lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
   const take = (state) => {
@@ -58,18 +62,17 @@ function component({ root, header, body }, host) {
   };
   view.touch = (change) => {
     if (view.film) view.choose({});
-    view.taken = change.what === "take" ? change.query : null;
+    Object.assign(touched, { id: root.getRootNode().activeElement?.dataset.id, row: change.what === "take" ? change.query : null, top: pageTop(root) - root.getBoundingClientRect().top });
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
-  const back = keepFocus(view); // after a switch, too
   build(view);
   const draw = () => {
     view.look = coloursOf(view);
     const { size } = view.look;
     const unit = Math.max(0.9, size / 14);
     view.large = root.classList.toggle("large", enlarged(root) > 1);
-    const refocus = keepFocus(view);
+    const back = keepFocus(view);
     const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
     const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * view.scale));
     const fit = () => {
@@ -94,13 +97,12 @@ function component({ root, header, body }, host) {
     placeCandidates(view);
     fillCard(view);
     drawPicture(view);
-    refocus();
+    back();
   };
   view.draw = draw;
   root.halt = () => stop(view);
   root.plan = view; // for tests and the console
   const unwatch = watch(root, draw);
-  back();
   return () => {
     stop(view);
     unwatch();
@@ -113,13 +115,16 @@ function keepFocus(view) {
   const { root } = view;
   const active = root.getRootNode().activeElement;
   const folded = view.shown;
-  if (!active || !root.contains(active)) return () => {};
+  const id = touched.id ?? active?.dataset.id;
+  if (!touched.id && !root.contains(active)) return () => {};
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
-    const same = active.dataset.id && root.querySelector(`[data-id="${active.dataset.id}"]`);
+    const same = id && root.querySelector(`[data-id="${id}"]`);
     const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
     const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
+    if (touched.id) document.querySelector(MAIN).scrollTop = touched.top;
+    touched.id = null;
   };
 }
 
@@ -144,8 +149,7 @@ function build(view) {
   view.tokens = make("div", "columns");
   view.candidates = make("div", "candidates", { role: "group", "aria-label": "Most probable next tokens" });
   view.said = make("p", "unseen", { role: "status" });
-  view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel, {
-    style: `height: ${root.plan?.stage.clientHeight ?? 0}px` }); // a page that shrinks scrolls
+  view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
   root.replaceChildren(buildPlayer(view), view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
   document.onkeydown = (event) => root.isConnected && event.composedPath()[0].contains?.(root.getRootNode().host ?? root.parentNode) && onKey(view, event); // nothing on the page has the keys
