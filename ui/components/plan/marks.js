@@ -91,8 +91,8 @@ export function placeBands(view) {
     if (stop) stop.tabIndex = 0;
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
-      if (!box || box[2] < 80 * plan.unit || box[3] < 24 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", box[3] < 44 * plan.unit ? "mask" : `mask:${box[2] < 110 * plan.unit ? "\n" : " "}not yet written`));
+      if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
+      const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit || box[3] < 44 * plan.unit ? "mask" : `mask:${box[2] < 110 * plan.unit ? "\n" : " "}not yet written`));
       return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
@@ -149,7 +149,7 @@ export function placeBands(view) {
     if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const both = [", chosen", ","].flatMap((by) => ["best guess", "guess"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
+    const both = [", chosen", ","].flatMap((by) => ["best guess", "guess", "top"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
     const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
     return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [...(before === own ? [] : [`chosen ${rise}`, rise]), chosen || BLANK] : [BLANK]))];

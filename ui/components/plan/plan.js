@@ -51,10 +51,7 @@ function component({ root, header, body }, host) {
     const part = target.closest?.("strong") && header.texts.named[target.textContent]; // of a page's text
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
-  view.glance = (head) => {
-    view.peek = head;
-    drawPicture(view);
-  };
+  view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
   view.point = (band) => {
     if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
     view.hover = band;
