@@ -149,7 +149,8 @@ function build(view) {
   view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
   root.replaceChildren(buildPlayer(view), view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
-  document.onkeydown = (event) => root.isConnected && event.composedPath()[0].contains?.(root.getRootNode().host ?? root.parentNode) && onKey(view, event); // nothing on the page has the keys
+  const around = ([target]) => root.isConnected && target.contains?.(root.getRootNode().host ?? root.parentNode);
+  document.onkeydown = (event) => (around(event.composedPath()) ? onKey(view, event) : null); // the page has the keys, not a control
 }
 
 // Keys: Space plays, left and right step, up and down change the layer, Escape folds.
