@@ -37,11 +37,9 @@ def draw(side: Side) -> None:
     st.space("small")
     note, more = st.columns([3, 1])
     note.caption(word_start((*trace.src_tokens, *trace.tgt_tokens)))
-    if chosen.focus.endswith("ffn"):
-        name = feed_forward_name(stack, layer, position)
-        download_below(more, view, name, feed_forward, **places)
-    else:
-        download_below(more, view, stream_name(stack), residual_stream, **places)
+    network = feed_forward_name(stack, layer, position), feed_forward
+    figure = network if chosen.focus.endswith("ffn") else (stream_name(stack), residual_stream)
+    download_below(more, view, *figure, **places)
 
 
 PAGE = Page(

@@ -168,7 +168,7 @@ def test_the_film_writes_the_translation_word_by_word(
     trace = tiny_translator.trace(SENTENCE)
     opened(page, tmp_path / "plan.html", tiny_translator, trace, "decoder.2")
     size = page.evaluate(f"{VIEW}.scale")
-    page.locator(".play").click()
+    page.keyboard.press("p")  # without a click
     expect(page.locator(".play")).to_have_text("Pause")
     assert page.evaluate(f"{VIEW}.scale") == size  # the type of the rest
     expect(page.locator(".card")).to_contain_text("looks most at")  # what this layer does

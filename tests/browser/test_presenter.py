@@ -208,6 +208,7 @@ def test_a_head_s_switch_moves_nothing(app: str, page: Page, at: str) -> None:
         page.get_by_role("switch", name="head 2.1").click()
         expect(page.locator(".st-key-edits")).to_have_count(count)
         assert at_rest(page, lambda: page.evaluate(places)) == before
+        expect(page.get_by_role("switch", name="head 2.1")).to_be_focused()
     assert len(before) > 30
 
 

@@ -1,5 +1,5 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
-import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, weightLevel, wordsOf } from "../shared/index.js";
+import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, touching, weightLevel, wordsOf } from "../shared/index.js";
 import { barOf, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
@@ -52,7 +52,7 @@ function headRow({ view, kind, layer, query }, width) {
       onpointerenter: () => view.glance(h), onpointerleave: () => view.glance(null),
     });
     const flip = make("button", "switch", out ? "off" : "on", {
-      role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: out ? "Bring it back" : "Translate without it",
+      role: "switch", "data-id": `switch.${h}`, "aria-checked": !out, "aria-label": name, title: touching() ? "" : out ? "Bring it back" : "Translate without it",
       onclick: () => view.touch({ what: "switch", kind, layer, head: h, query: 0, key: 0 }),
     });
     return make("div", `head${out ? " out" : ""}`, button, ...(header.possible ? [flip] : []));
@@ -150,7 +150,7 @@ function stages(at, head, width) {
       : "an edit fixes this head at its mean";
     lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
-  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "The head's output is replaced by 0, so it adds nothing.") : addsOf(at, output, length, words)));
+  lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "Replaced by 0: adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
     make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);

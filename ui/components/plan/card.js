@@ -30,7 +30,7 @@ export function fillCard(view) {
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
-    ...(scene ? [] : [make("p", "", text.text, " ", make("span", "quiet", text.section)), plan.low ? "" : formulaOf(view, text)]),
+    ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${text.text.split(". ")[1]}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
     extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view))),
   );
   while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) (view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling).remove(); // a class and a head need the formula

@@ -1,5 +1,5 @@
 // The buttons of the picture: tokens below their columns, blocks beside them, and the next tokens.
-import { chance, make, percent, plain, press, rove, setBox, widthsIn } from "../shared/index.js";
+import { chance, make, percent, plain, press, rove, setBox, touching, widthsIn } from "../shared/index.js";
 import { maskedBox } from "./draw.js";
 import { loopOf } from "./layout.js";
 
@@ -59,8 +59,9 @@ export function placeTokens(view) {
     const next = plain(header.predicted[state.row]);
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
+    const start = setBox(make("p", "part", header.stacks.some(({ tokens }) => tokens.some((each) => each.startsWith("\u2581"))) ? "_ marks\nthe start\nof a word" : ""), 6, band.top + 13);
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
-    else if (!plan.narrow) more.push(setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
+    else if (!plan.narrow) more.push(start, setBox(make("p", "part", make("span", "k", "● keys"), " ", make("span", "v", "● values")), 6, stack.output - 24));
     return make("div", "", { role: "group", "aria-label": s ? "The translation so far, as the decoder reads it" : "Source tokens" }, buttons, more);
   });
   view.tokens.replaceChildren(...rows);
@@ -68,7 +69,8 @@ export function placeTokens(view) {
 
 export function placeBands(view) {
   const { plan, data, state, look } = view;
-  const widthOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
+  const lettersOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
+  const widthOf = (text) => lettersOf(text) + 0.1 * look.size * (text.split(" ").length - 1); // with plan.css's spaces
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
       if (band.kind === "heading" || band.h < LEAST) {
@@ -90,7 +92,7 @@ export function placeBands(view) {
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
-      const note = make("p", "part unwritten", make("span", "", box[2] < 110 * plan.unit || box[3] < 44 * plan.unit ? "mask" : "mask: not yet written"));
+      const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit || box[3] < 44 * plan.unit ? "mask" : `mask:${box[2] < 110 * plan.unit ? "\n" : " "}not yet written`));
       return [setBox(note, ...box)];
     });
     return make("div", "", { role: "group", "aria-label": view.header.stacks[stack.s].name }, marks.reverse(), masks);
@@ -131,6 +133,7 @@ export function placeBands(view) {
       lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
+      if (count < 2 && widthOf(`${lines[0].textContent} ${share}`) + 3 < stack.room) lines[0].append(" ", make("span", "size", share));
       const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
@@ -146,10 +149,10 @@ export function placeBands(view) {
     if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
     const text = `${plain(token)} ${chance(p)}`;
     const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const both = [`best guess ${text}, ${chosen}`, `guess ${text}, ${chosen}`].flatMap((said) => [said, said.replace(", chosen", ",")]);
+    const both = [", chosen", ","].flatMap((by) => ["best guess", "guess", "top"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
     const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
     first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", (h >= 40.8 * plan.unit && chosen) || BLANK)];
+    return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [...(before === own ? [] : [`chosen ${rise}`, rise]), chosen || BLANK] : [BLANK]))];
   }
 }
 
@@ -168,9 +171,7 @@ export function tokenText(view, s) {
 
 // An empty element with properties of style.
 export function barOf(name, properties) {
-  const bar = make("i", name);
-  for (const [property, value] of Object.entries(properties)) bar.style.setProperty(property, value);
-  return bar;
+  return Object.assign(make("i", name), { style: Object.entries(properties).map((pair) => pair.join(": ")).join("; ") });
 }
 
 // Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
@@ -191,14 +192,16 @@ export function placeCandidates(view) {
   const { x, w } = plan.stacks[1];
   const each = w / shown.length;
   const short = shortener(view);
+  const wasOf = (id) => header.was[row]?.find(([, , other]) => other === id)?.[1] ?? null;
+  const changed = shown.some(([, p, id]) => chance(wasOf(id) ?? p) !== chance(p));
   const buttons = shown.map(([token, p, id]) => {
     const own = id === header.ids[row];
     const text = plain(token);
-    const was = header.was[row]?.find(([, , other]) => other === id)?.[1] ?? null;
+    const was = changed ? wasOf(id) : null;
     const bar = barOf(was > 0.005 ? "bar was" : "bar", { "--p": `${100 * p}%`, "--was": `${100 * was}%` });
     const may = header.possible && !own && !header.never.includes(id);
-    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", chance(was) === chance(p) ? " as before" : ` was ${chance(was)}`)), {
-      "aria-pressed": own, title: may ? `Continue with ${text}` : text,
+    return make("button", "candidate", bar, make("bdi", "", short(text, each - 6)), make("span", "size", chance(p), was === null ? "" : make("span", "quiet", chance(was) === chance(p) ? " as before" : ` was ${plan.tight ? chance(was).replace("<0", "<") : chance(was)}`)), {
+      "aria-pressed": own, "data-id": `take.${id}`, title: !may ? text : touching() ? "" : `Continue with ${text}`, // a tip hides what a tap changes
       onclick: () => may && view.touch({ what: "take", kind: "cross", query: row, key: id }),
     });
   });

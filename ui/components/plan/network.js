@@ -57,7 +57,7 @@ export function drawEmbedding(view, body, width) {
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
   const position = sum.map((value, c) => value - own[c]);
-  body.append(...vectorRows(view, [["row of E", "row", own], [`+ position ${token + 1}`, "position", position], ["= x", "sum", sum]], width, 22));
+  body.append(...vectorRows(view, [[`row of E${header.texts[`${name}.embedding`].text.includes("√") ? ` × √${own.length}` : ""}`, "row", own], [`+ position ${token + 1}`, "position", position], ["= x", "sum", sum]], width, 22));
 }
 
 // The candidates and all other tokens as bars, and the softmax read after every layer.
@@ -72,5 +72,5 @@ export function drawSoftmax(view, body) {
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
   body.append(make("div", "beside", listOf(["candidate", "0–100%", "probability", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["read after", "first", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
+    listOf(["if it ended after", "it would say", "0–100%", "p", `p of ${plain(header.predicted[state.row])}`, "its rank"], layers, { "data-part": "before" })));
 }

@@ -1,5 +1,6 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
+import { MAIN } from "../../platform/page.js";
 import { enlarged, extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
@@ -10,11 +11,14 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
+// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew.
+const touched = (window[Symbol.for("headlight.touched")] ??= {});
+
 function component({ root, header, body }, host) {
   root.halt?.();
   const view = {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
-    lost: root.plan?.lost, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
+    lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
   const choice = syncChoice(host, header);
   const take = (state) => {
@@ -33,7 +37,7 @@ function component({ root, header, body }, host) {
     draw();
   };
   view.unfold = (part) => {
-    view.since = performance.now();
+    Object.assign(view, { since: performance.now(), lit: null, peek: null });
     view.choose({ focus: part === null ? focusOf(view, { ...view.focus, block: null, head: null }) : focusOf(view, part) });
   };
   // Lights the parts of a name, in formula, panel, lines and text.
@@ -47,10 +51,7 @@ function component({ root, header, body }, host) {
     const part = target.closest?.("strong") && header.texts.named[target.textContent]; // of a page's text
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
-  view.glance = (head) => {
-    view.peek = head;
-    drawPicture(view);
-  };
+  view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
   view.point = (band) => {
     if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
     view.hover = band;
@@ -58,6 +59,7 @@ function component({ root, header, body }, host) {
   };
   view.touch = (change) => {
     if (view.film) view.choose({});
+    Object.assign(touched, { id: root.getRootNode().activeElement?.dataset.id, row: change.what === "take" ? change.query : null, top: pageTop(root) - root.getBoundingClientRect().top });
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
@@ -110,13 +112,16 @@ function keepFocus(view) {
   const { root } = view;
   const active = root.getRootNode().activeElement;
   const folded = view.shown;
-  if (!active || !root.contains(active)) return () => {};
+  const id = touched.id ?? active?.dataset.id;
+  if (!touched.id && !root.contains(active)) return () => {};
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
-    const same = active.dataset.id && root.querySelector(`[data-id="${active.dataset.id}"]`);
+    const same = id && root.querySelector(`[data-id="${id}"]`);
     const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
     const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
+    if (touched.id) document.querySelector(MAIN).scrollTop = touched.top;
+    touched.id = null;
   };
 }
 
@@ -144,12 +149,14 @@ function build(view) {
   view.stage = make("div", "stage", view.bands, view.canvas, view.tokens, view.candidates, view.card, view.panel);
   root.replaceChildren(buildPlayer(view), view.stage, view.said);
   root.onkeydown = (event) => onKey(view, event);
+  const around = ([target]) => root.isConnected && target.contains?.(root.getRootNode().host ?? root.parentNode);
+  document.onkeydown = (event) => (around(event.composedPath()) ? onKey(view, event) : null); // the page has the keys, not a control
 }
 
 // Keys: Space plays, left and right step, up and down change the layer, Escape folds.
 function onKey(view, event) {
   if (modified(event) || event.defaultPrevented || event.target.matches?.("select, input")) return;
-  const { focus, header } = view;
+  const { root, focus, header } = view;
   const act = {
     Escape: () => view.unfold(focus.head === null ? null : { ...focus, head: null }),
     ArrowRight: () => view.choose({ row: view.state.row + 1 }),
@@ -157,7 +164,7 @@ function onKey(view, event) {
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-  if (by && !event.target.closest?.(".unfolded")) {
+  if (by && root.contains(event.target) && !event.target.closest?.(".unfolded")) {
     const layer = Math.min(header.stacks[focus.s].depth - 1, Math.max(0, openLayer(view, focus.s) + by));
     const block = ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
     event.preventDefault();

@@ -13,9 +13,8 @@ export function fillPanel(view) {
   const band = view.plan.panel;
   view.panel.hidden = !band;
   if (!band) {
-    view.panel.replaceChildren();
     view.shown = null;
-    return;
+    return view.panel.replaceChildren();
   }
   Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus, state } = view;
@@ -37,14 +36,13 @@ export function fillPanel(view) {
     ...(view.alive && page ? [make("button", "tool", band.w < 420 * view.plan.unit ? "Page" : "Open as a page", { "aria-label": "Open as a page", onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
-  const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : "");
-  const body = make("div", "body scrolls"); // sideways, in large type on a phone
+  const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : none ? `empty until ${band.layer === undefined ? "the film comes" : `layer ${band.layer + 1}`}` : "");
+  const body = make("div", `body scrolls${none ? " empty" : ""}`, none ? { inert: "" } : {}); // sideways, in large type on a phone
   view.panel.replaceChildren(
     make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", none ? "" : make("span", "of", tokenText(view, focus.s), next)), note, tools),
     ...(view.plan.low ? [formulaOf(view, textOf(view, focus))] : []), body,
   );
-  if (none) body.append(make("p", "quiet", `Its numbers come when the film reaches ${band.layer === undefined ? "it" : `layer ${band.layer + 1}`}.`));
-  else (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
+  (DRAW[focus.block] ?? drawNorm)(view, body, band.w - 24);
   view.state = state;
   if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
   view.ways = { keys: waysOf(view.panel, "keys"), query: waysOf(view.panel, "query") };
@@ -52,7 +50,7 @@ export function fillPanel(view) {
   view.need = view.film && !fresh ? Math.max(high, view.need) : high; // a film's panel keeps its height
   if (fresh && view.alive && !view.film) view.panel.animate?.([{ opacity: 0.2 }, { opacity: 1 }], { duration: 180 });
   for (const part of body.querySelectorAll("[data-part]")) {
-    part.onpointerenter = () => view.light(part.dataset.part);
+    part.onpointermove = () => view.lit !== part.dataset.part && view.light(part.dataset.part); // not when it opens under the pointer
     part.onpointerleave = () => view.light(null);
   }
 }
