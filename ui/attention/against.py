@@ -7,9 +7,8 @@ import streamlit as st
 
 from figures.labels import cell_name, plain, reads, signed
 from transformer.trace.records import CELL_MEASURES
-from transformer.types import Floats
 from ui.attention.choice import get_maps, places_of
-from ui.attention.maps import AttentionChoice, shown_map
+from ui.attention.maps import AttentionChoice, largest_cells, shown_map
 from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
@@ -21,7 +20,6 @@ from ui.frame.page import link_to
 from ui.frame.sinks import draw_sinks
 from ui.work.desk import get_trace
 
-MOST = 3  # cells that are framed
 SMALL = 0.1  # of a map's largest: smaller differences are not named
 _FOOT = 11.0  # rem for a class below the cells of both maps, with the list
 
@@ -60,12 +58,6 @@ def other_map(view: View, choice: AttentionChoice) -> Map | str:
         return reason
     other = measured_view(weights, places, name)
     return shown_map(get_maps(other, get_trace(other), choice), choice)
-
-
-def largest_cells(gaps: Floats, least: float) -> tuple[tuple[int, int], ...]:
-    """Return the cells to frame, the largest first."""
-    order = np.argsort(-gaps, axis=None, kind="stable")[: min(MOST, np.sum(gaps >= least))]
-    return tuple(divmod(int(at), gaps.shape[1]) for at in order)
 
 
 def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:

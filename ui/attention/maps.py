@@ -294,3 +294,9 @@ def share_of(weights: Floats, keys: Sequence[int]) -> float:
     """Return the share of a map [n, m] on some keys; 0 for a map without weight."""
     total = float(weights.sum(dtype="f8"))
     return float(mass_by_head(weights, (), keys)) * len(weights) / total if total else 0.0
+
+
+def largest_cells(gaps: Floats, least: float) -> tuple[tuple[int, int], ...]:
+    """Return the at most 3 cells to frame, the largest first."""
+    order = np.argsort(-gaps, axis=None, kind="stable")[: min(3, np.sum(gaps >= least))]
+    return tuple(divmod(int(at), gaps.shape[1]) for at in order)

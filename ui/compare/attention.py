@@ -12,7 +12,7 @@ from figures.exhibit import Exhibit
 from figures.labels import KIND_NAMES, count, plain
 from transformer.measures.heads import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
-from ui.attention.against import draw_keys, largest_cells
+from ui.attention.against import draw_keys
 from ui.attention.choice import (
     AttentionSettings,
     get_maps,
@@ -21,7 +21,7 @@ from ui.attention.choice import (
     read_choice,
     sheet_for,
 )
-from ui.attention.maps import AttentionChoice, Maps, maps_of, shown_map
+from ui.attention.maps import AttentionChoice, Maps, largest_cells, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit

@@ -16,8 +16,7 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.text.marks import unmarked
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.against import largest_cells
-from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
+from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, largest_cells, shown_map
 from ui.components.grid import Sheet, difference_sheet
 from ui.components.lens import Map
 
