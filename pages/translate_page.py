@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import shorten
+from transformer.measures.compare import not_shared
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
@@ -23,6 +24,7 @@ from ui.translate.player import (
     PLACE,
     draw_steps,
     ensure_step,
+    follow_word,
     measured_player,
     place_now,
     places_of,
@@ -48,8 +50,12 @@ def draw(side: Side) -> None:
     view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
+    edited, whole = bool(view.entry.ref.edits) and not side.letter, get_trace(view.original)
     with sentence.container(key="source"):
-        draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
+        if edited:  # in its place, so that nothing moves
+            st.markdown(said_of_changes(view, trace, whole))
+        else:
+            draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
     with asides.container(
         key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
         vertical_alignment="center",
@@ -64,7 +70,8 @@ def draw(side: Side) -> None:
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
-        draw_text(text or "(an empty translation)", view.spoken[1])
+        new = not_shared(text.split(), headline(whole).split())[0] if edited else ()
+        draw_text(text or "(an empty translation)", view.spoken[1], changed=new)
     if warning := " ".join(doubts(view.entry, trace, sampled=view.sampling is not None)).strip():
         st.caption(f":material/info: {warning}")
     if parts := parts_of(view.sentence, view.entry, trace):
@@ -88,8 +95,6 @@ def draw(side: Side) -> None:
             draw_sources(view, trace)
     else:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
-    if view.entry.ref.edits and not side.letter:  # below, so that nothing moves
-        st.markdown(said_of_changes(view, trace, get_trace(view.original)))
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
@@ -97,6 +102,7 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
+    follow_word(side)
     ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)

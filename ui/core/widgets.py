@@ -14,7 +14,7 @@ Side B of Compare stores the same fields under other names, see `ui.core.view.Si
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from html import escape
@@ -301,15 +301,20 @@ def draw_hint(name: str) -> None:
             st.markdown(text)
 
 
-def draw_text(text: str, language: str, new: str = "") -> None:
+def draw_text(text: str, language: str, new: str = "", changed: Collection[int] = ()) -> None:
     """Show a model's text literally; browsers do not translate it.
 
     Args:
         language: for the `lang` attribute, see `View.spoken`.
         new: what follows, in bold.
+        changed: words to underline.
     """
     bold = f"<b>{escape(new)}</b>" if new else ""
-    st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
+    words = [escape(word) for word in re.split(r"(\s+)", text)]  # and the spaces between them
+    for at in changed:
+        words[2 * at] = f"<u>{words[2 * at]}</u>"
+    shown = "".join(words) + bold
+    st.html(f'<p translate="no" lang="{escape(language)}">{shown}</p>')
 
 
 def raw_box(
