@@ -6,14 +6,13 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import shorten
-from transformer.measures.compare import not_shared
 from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, parts_of
 from ui.core.view import Request, Side, View, ask_for
-from ui.core.widgets import UNITS, CellChoice, bound, draw_text, weights_alone
+from ui.core.widgets import UNITS, CellChoice, bound, draw_changed, draw_text, weights_alone
 from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
@@ -24,7 +23,6 @@ from ui.translate.player import (
     PLACE,
     draw_steps,
     ensure_step,
-    follow_word,
     measured_player,
     place_now,
     places_of,
@@ -50,10 +48,10 @@ def draw(side: Side) -> None:
     view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
-    edited, whole = bool(view.entry.ref.edits) and not side.letter, get_trace(view.original)
+    edited = bool(view.entry.ref.edits)
     with sentence.container(key="source"):
         if edited:  # in its place, so that nothing moves
-            st.markdown(said_of_changes(view, trace, whole))
+            st.markdown(said_of_changes(view, trace, get_trace(view.original)))
         else:
             draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
     with asides.container(
@@ -70,8 +68,10 @@ def draw(side: Side) -> None:
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
-        new = not_shared(text.split(), headline(whole).split())[0] if edited else ()
-        draw_text(text or "(an empty translation)", view.spoken[1], changed=new)
+        if edited:
+            draw_changed(text, view.spoken[1], headline(get_trace(view.original)))
+        else:
+            draw_text(text or "(an empty translation)", view.spoken[1])
     if warning := " ".join(doubts(view.entry, trace, sampled=view.sampling is not None)).strip():
         st.caption(f":material/info: {warning}")
     if parts := parts_of(view.sentence, view.entry, trace):
@@ -102,7 +102,6 @@ def first(side: Side) -> list[Computation[Any] | Request]:
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    follow_word(side)
     ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
     now = place_now(side)
     remember(replace(within(now, side.trace), step=now.step), side)

@@ -14,7 +14,7 @@ Side B of Compare stores the same fields under other names, see `ui.core.view.Si
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from html import escape
@@ -24,6 +24,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.palette import ROLES, Theme
+from transformer.measures.compare import not_shared
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
@@ -301,19 +302,22 @@ def draw_hint(name: str) -> None:
             st.markdown(text)
 
 
-def draw_text(text: str, language: str, new: str = "", changed: Collection[int] = ()) -> None:
+def draw_text(text: str, language: str, new: str = "") -> None:
     """Show a model's text literally; browsers do not translate it.
 
     Args:
         language: for the `lang` attribute, see `View.spoken`.
         new: what follows, in bold.
-        changed: words to underline.
     """
     bold = f"<b>{escape(new)}</b>" if new else ""
-    words = [escape(word) for word in re.split(r"(\s+)", text)]  # and the spaces between them
-    for at in changed:
-        words[2 * at] = f"<u>{words[2 * at]}</u>"
-    shown = "".join(words) + bold
+    st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
+
+
+def draw_changed(text: str, language: str, before: str) -> None:
+    """Show a text as `draw_text` does, and underline what the one before does not have."""
+    changed, _ = not_shared(text.split(), before.split())
+    parts = enumerate(re.split(r"(\s+)", escape(text)))  # words, and the spaces between them
+    shown = "".join(f"<u>{part}</u>" if at / 2 in changed else part for at, part in parts)
     st.html(f'<p translate="no" lang="{escape(language)}">{shown}</p>')
 
 

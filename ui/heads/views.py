@@ -198,8 +198,8 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     study, maps, tag = opened.study, trace.attention(head.kind), opened.tags.get(head)
     finding = study.finding(role, head)
     has = role if finding and finding.named else tag and tag.finding.named and tag.finding.role
-    place = f"{head.off.place[:1].upper()}{head.off.place[1:]}"
-    st.markdown(f"#### {place}: {plain(has.title) if has else 'no clear role'}")
+    does = plain(has.title) if has else "no clear role"
+    st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {does}")
     if maps[head.layer :, head.head :].size:
         weights = maps[head.layer, head.head]
         queries, keys = query_labels(trace, head.kind), trace.axis_tokens(head.kind)[1]
