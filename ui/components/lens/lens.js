@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, groupOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -21,6 +21,7 @@ function component({ root, header, body }, host) {
     queries: header.query_tokens.length,
     keys: header.key_tokens.length,
     covered: new Set(header.dimmed),
+    asked: root.dataset.asked,
   };
   const parts = build(root, map, syncChoice(host, map));
   const refresh = cellCursor(parts.plot, [parts], {
@@ -29,13 +30,19 @@ function component({ root, header, body }, host) {
     choose: map.asks ? (at) => {
       if (masked(map, at)) return;
       host.setTriggerValue("pair", at);
-      map.asked = String(at);
+      map.asked = root.dataset.asked = String(at);
     } : undefined,
     show(at) {
+      // Framed maps stand side by side: the same cell is read in all of them.
+      if (map.ringed.length && root.at !== String(at)) {
+        root.at = String(at);
+        for (const { root: { point } } of groupOf("lenses", "framed", { root })) point?.(at);
+      }
       parts.rows.forEach((label, row) => label.classList.toggle("pointed", row === at?.[0]));
       parts.columns.forEach((label, column) => label.classList.toggle("pointed", column === at?.[1]));
     },
   });
+  root.point = map.ringed.length && refresh;
   return watch(root, () => {
     layOut(root, map, parts);
     paint(root, map, parts);
