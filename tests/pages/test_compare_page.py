@@ -104,7 +104,7 @@ def test_it_opens_on_the_head_that_differs_most(open_shipped: RunApp) -> None:
     assert f"**A** · Layer {layer + 1}, head {head + 1}" in said(app).replace("\\", "")
     for letter, trace, word in (("A", one, "es"), ("B", other, "er")):
         share = f"{trace.cross[layer, head, row, key]:.0%}"
-        assert f"“_{word}”**, {letter} looks **{share}** at “_it”" in said(app).replace("\\", "")
+        assert f"“_{word}”**, {letter} puts **{share}** on “_it”" in said(app).replace("\\", "")
     app.selectbox(key="layer_widget").set_value("1").run()
     assert "head" in app.query_params and app.query_params["layer"] == "1"
 

@@ -21,7 +21,6 @@ function component({ root, header, body }, host) {
     queries: header.query_tokens.length,
     keys: header.key_tokens.length,
     covered: new Set(header.dimmed),
-    asked: root.dataset.asked,
   };
   const parts = build(root, map, syncChoice(host, map));
   const refresh = cellCursor(parts.plot, [parts], {
@@ -30,7 +29,7 @@ function component({ root, header, body }, host) {
     choose: map.asks ? (at) => {
       if (masked(map, at)) return;
       host.setTriggerValue("pair", at);
-      map.asked = root.dataset.asked = String(at);
+      map.asked = String(at);
     } : undefined,
     show(at) {
       // Framed maps stand side by side: the same cell is read in all of them.
