@@ -198,7 +198,13 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
-    st.markdown(_about_row(both))
+    with st.container(horizontal=True, vertical_alignment="center"):  # in sight of a class
+        st.markdown(_about_row(both), width="content")
+        if display == "matrix":
+            st.button(
+                "Difference", key="to_difference", on_click=url_state.put,
+                args=(BESIDE, "difference"), disabled=not both.fit.units, help=both.fit.why or None,
+            )  # fmt: skip
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
@@ -251,10 +257,6 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
 
 
 def _matrices(both: Both) -> None:
-    both.pair.controls.button(
-        "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference"),
-        disabled=not both.fit.units, help=both.fit.why or None,
-    )  # fmt: skip
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
     if both.fit.units == both.choices[0].units:
         st.caption(largest_differences(*both.shown, both.difference))
@@ -266,8 +268,8 @@ def _about_row(both: Both) -> str:
     rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
     if not rows:
         return ""
-    most = most_different_head(*both.maps)
-    only = all(url_state.indices(most or (), (99, 99)) == choice.cell for choice in both.choices)
+    most = url_state.indices(most_different_head(*both.maps) or (), both.maps[0].weights.shape)
+    only = all(choice.cell == most for choice in both.choices)
     return row_sentence(*both.shown, rows[-1]) + " No head differs more." * only
 
 

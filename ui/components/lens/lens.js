@@ -32,11 +32,9 @@ function component({ root, header, body }, host) {
       map.asked = String(at);
     } : undefined,
     show(at) {
-      // Framed maps stand side by side: the same cell is read in all of them.
-      if (map.ringed.length && root.at !== String(at)) {
-        root.at = String(at);
-        for (const { root: { point } } of groupOf("lenses", "framed", { root })) point?.(at);
-      }
+      const twins = map.ringed.length && root.at !== String(at) ? groupOf("lenses", "framed", { root }) : [];
+      root.at = String(at);
+      for (const each of twins) each.root.point?.(at); // framed maps correspond: each reads the same cell
       parts.rows.forEach((label, row) => label.classList.toggle("pointed", row === at?.[0]));
       parts.columns.forEach((label, column) => label.classList.toggle("pointed", column === at?.[1]));
     },
