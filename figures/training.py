@@ -132,7 +132,7 @@ def histories(
     lines: Mapping[str, Curve], short: Mapping[str, str], chosen: str, title: str, theme: Theme,
     height: int, level: tuple[str, float],
 ) -> Drawn:  # fmt: skip
-    """Draw values by update in grey, one line in colour; names are at the ends of lines.
+    """Draw values by update in grey, the chosen or pointed line in colour; names are at the ends.
 
     Args: short: names for a phone. level: name and value of a dashed line.
     """
@@ -143,17 +143,19 @@ def histories(
         place = max(value, place + apart)
         texts = {"long": f"{value:.2f}  {name}", "short": f"{value:.2f}  {short[name]}"}
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
-    is_chosen, narrow = f"datum.model === {json.dumps(chosen)}", "width < 440"
+    near = alt.selection_point("near", on="pointerover", fields=["model"], empty=False)
+    is_chosen = f"near.model ? near.model[0] === datum.model : datum.model === {json.dumps(chosen)}"
+    narrow, words = "width < 440", "width < 440 ? datum.short : datum.long"
     colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({narrow} ? 0.46*width:290)")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
         detail=alt.Detail("model:N"),
-    )  # fmt: skip
+    ).add_params(near)  # fmt: skip
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, y["axis"].grid = [0, right], False
     chart.encoding.strokeDash = chart.config = alt.Undefined
-    base, words = points(ends).encode(color=colour), f"{narrow} ? datum.short : datum.long"
+    base = points(ends).encode(color=colour, tooltip=alt.value(None))
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
         x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
     )

@@ -179,9 +179,7 @@ def page_of(
                .panel(),),
         offline=tuple(views),
     )  # fmt: skip
-    settings = {
-        "model": f"models/{live.name}.js" if live else "", "place": vars(place), "head": 0,
-    }  # fmt: skip
+    settings = {"model": f"models/{live.name}.js" if live else "", "place": vars(place), "head": 0}
     return to_html(exhibit, Shared(
         _navigation(near) + (_box(settings, live, worked) if live else "") + _lesson(worked),
         _embedding() + _trace(trace, off),

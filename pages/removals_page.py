@@ -7,13 +7,7 @@ from ui.core.view import View, said_next
 from ui.frame.editing import draw_changes, first_of_changes, said_of_changes
 from ui.frame.page import Entry, Page
 from ui.removals.pruning import draw_pruning
-from ui.removals.views import (
-    NEEDS,
-    draw_heads,
-    draw_parts,
-    draw_reasons,
-    draw_together,
-)
+from ui.removals.views import NEEDS, draw_heads, draw_parts, draw_reasons, draw_together
 from ui.work.desk import get_trace, prepare
 
 

@@ -12,7 +12,7 @@ from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, parts_of
 from ui.core.view import Request, Side, View, ask_for
-from ui.core.widgets import UNITS, CellChoice, bound, draw_text, weights_alone
+from ui.core.widgets import UNITS, CellChoice, bound, draw_changed, draw_text, weights_alone
 from ui.frame.editing import offer_switch, said_of_changes
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
@@ -48,8 +48,12 @@ def draw(side: Side) -> None:
     view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
+    edited = bool(view.entry.ref.edits)
     with sentence.container(key="source"):
-        draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
+        if edited:  # in its place, so that nothing moves
+            st.markdown(said_of_changes(view, trace, get_trace(view.original)))
+        else:
+            draw_text(shorten(" ".join(trace.source.split()), 140), view.spoken[0])
     with asides.container(
         key="after_asides", horizontal=True, horizontal_alignment="right", gap="xsmall",
         vertical_alignment="center",
@@ -64,7 +68,10 @@ def draw(side: Side) -> None:
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
-        draw_text(text or "(an empty translation)", view.spoken[1])
+        if edited:
+            draw_changed(text, view.spoken[1], headline(get_trace(view.original)))
+        else:
+            draw_text(text or "(an empty translation)", view.spoken[1])
     if warning := " ".join(doubts(view.entry, trace, sampled=view.sampling is not None)).strip():
         st.caption(f":material/info: {warning}")
     if parts := parts_of(view.sentence, view.entry, trace):
@@ -88,8 +95,6 @@ def draw(side: Side) -> None:
             draw_sources(view, trace)
     else:
         (draw_layers if chosen == "layers" else draw_why)(view, trace)
-    if view.entry.ref.edits and not side.letter:  # below, so that nothing moves
-        st.markdown(said_of_changes(view, trace, get_trace(view.original)))
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:

@@ -9,9 +9,7 @@ from transformer.types import AttentionKind, InputError, literals
 
 Stack = Literal["encoder", "decoder"]
 Block = Literal["embedding", "self", "cross", "feed_forward", "final"]
-Name = Literal[
-    "input", "q", "k", "v", "scores", "weights", "heads", "inner", "output", "hidden",
-]  # fmt: skip
+Name = Literal["input", "q", "k", "v", "scores", "weights", "heads", "inner", "output", "hidden"]
 
 #: A layer's blocks, in order.
 BLOCKS: dict[Stack, tuple[Literal["self", "cross", "feed_forward"], ...]] = {

@@ -101,10 +101,10 @@ def test_it_opens_on_the_head_that_differs_most(open_shipped: RunApp) -> None:
     row = one.predicted_tokens.index("▁es")
     apart = np.abs(one.cross - other.cross)[:, :, row]
     layer, head, key = np.unravel_index(apart.argmax(), apart.shape)
-    assert f"**A** · Layer {layer + 1}, head {head + 1}" in said(app).replace("\\", "")
+    assert f"**A** · Cross-attention, layer {layer + 1}, head {head + 1}" in said(app)
     for letter, trace, word in (("A", one, "es"), ("B", other, "er")):
         share = f"{trace.cross[layer, head, row, key]:.0%}"
-        assert f"“_{word}”**, {letter} looks **{share}** at “_it”" in said(app).replace("\\", "")
+        assert f"“_{word}”**, {letter} puts **{share}** on “_it”" in said(app).replace("\\", "")
     app.selectbox(key="layer_widget").set_value("1").run()
     assert "head" in app.query_params and app.query_params["layer"] == "1"
 

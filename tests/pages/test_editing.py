@@ -364,3 +364,9 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
     assert "reversed letters are **maerts**: with all parts, 6 of 6 are in the right place" in text
     assert "unordered set of tokens" in text
     assert not any("**" in chart.proto.alt for chart in app.main.get("vega_lite_chart"))
+
+
+def test_the_player_follows_a_word_through_an_edit(open_page: RunApp) -> None:
+    word = messages(app := open_page("", step="3"), "player")[0][0]["rows"][2]
+    rows = messages(app.button(key="edit_switch").click().run(), "player")[0][0]["rows"]
+    assert rows[int(app.query_params["step"]) - 1] == word or word not in rows

@@ -86,9 +86,7 @@ def letters(texts: Sequence[str]) -> Aligned:
 
 
 def head_errors(
-    model: Translator | StackModel,
-    aligned: Aligned,
-    progress: Report = no_report,
+    model: Translator | StackModel, aligned: Aligned, progress: Report = no_report
 ) -> dict[str, Any]:
     """Return the alignment error rate of every head, as in metrics.json.
 

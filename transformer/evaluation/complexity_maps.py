@@ -25,10 +25,7 @@ def map_bytes(config: ModelConfig, n: int) -> dict[str, int]:
 
 
 def time_maps(
-    model: Transformer,
-    lengths: Sequence[int],
-    rounds: int = 3,
-    report: Report = no_report,
+    model: Transformer, lengths: Sequence[int], rounds: int = 3, report: Report = no_report
 ) -> tuple[Reals, Reals]:
     """Time reading n random source and n target tokens, with all maps recorded and with none.
 

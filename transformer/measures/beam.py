@@ -26,9 +26,7 @@ from transformer.types import InputError
 #: "outranked": ranked below the last hypothesis in the beam.
 #: "stopped": ranked high enough for the beam, but the search ended because it could not win.
 #: "passed": a beam of one took another token (the most probable, sampled, or forced token).
-Outcome = Literal[
-    "continued", "exhausted", "finished", "cut", "outranked", "stopped", "passed"
-]  # fmt: skip
+Outcome = Literal["continued", "exhausted", "finished", "cut", "outranked", "stopped", "passed"]
 
 
 @dataclass(frozen=True)

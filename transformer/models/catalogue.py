@@ -88,8 +88,7 @@ def list_entries(
     If roots share a name, the first counts. Only configs, tokenizers and headers are read. A
     missing root is empty.
 
-    Args:
-        check: called before a path is read; a `CheckpointError` prevents the reading.
+    Args: check: called before a path is read; a `CheckpointError` prevents the reading.
     """
     entries: dict[str, Entry] = {}
     for root in roots:

@@ -11,9 +11,7 @@ from typing import Any, Literal, NoReturn, Protocol, Self, get_args, runtime_che
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, InputError, literals
 
-Ability = Literal[
-    "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",
-]  # fmt: skip
+Ability = Literal["search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence"]
 
 #: In order: a record of the beam search; prefixes, targets and sampling; gates and the residual
 #: stream; edits (`transformer.edits`); queries, keys and values of a head; a tokenizer of this

@@ -37,9 +37,7 @@ HOMES = {
 }
 
 #: Languages of Tatoeba's archives besides English, with their codes in file names.
-TATOEBA_CODES = {
-    "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "pt": "por",
-}  # fmt: skip
+TATOEBA_CODES = {"de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "pt": "por"}
 MULTI30K_LANGUAGES = ("en", "de", "fr")
 
 #: Seconds without data before a download fails.

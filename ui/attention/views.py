@@ -105,8 +105,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
         if tabs:
-            words = " The words below maps are from many texts: see *What heads do*."
-            st.caption(about(maps) + words * bool(does[choice.kind]))
+            st.caption(about(maps))
     with lens.container():
         _say_name(view, shown, choice)
         show(

@@ -198,7 +198,13 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
-    st.markdown(_about_row(both))
+    with st.container(horizontal=True, vertical_alignment="center"):  # in sight of a class
+        st.markdown(_about_row(both), width="content")
+        if display == "matrix":
+            st.button(
+                "Difference", key="to_difference", on_click=url_state.put,
+                args=(BESIDE, "difference"), disabled=not both.fit.units, help=both.fit.why or None,
+            )  # fmt: skip
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
@@ -244,15 +250,13 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
         cells = largest_cells(np.abs(both.difference.weights), LEAST)
         drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps), foot=_FOOT)
     framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
-    st.markdown(f"{side.lead}{plain(drawn.name)}{framed}")
+    name = f"{KIND_NAMES[both.kind]}, {drawn.name[:1].lower()}{drawn.name[1:]}"
+    st.markdown(f"{side.lead}{plain(name)}{framed}")
     show(drawn.lens(max_height), key=key)
     draw_keys(side.view, choice, f"{key}_every")
 
 
 def _matrices(both: Both) -> None:
-    both.pair.controls.button(
-        "Difference", key="to_difference", on_click=url_state.put, args=(BESIDE, "difference")
-    )
     both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
     if both.fit.units == both.choices[0].units:
         st.caption(largest_differences(*both.shown, both.difference))
@@ -262,7 +266,11 @@ def _about_row(both: Both) -> str:
     """Return a sentence on the last row with another word, or "" if maps have no common rows."""
     paired = both.fit.units == both.choices[0].units
     rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
-    return row_sentence(*both.shown, rows[-1]) if rows else ""
+    if not rows:
+        return ""
+    most = url_state.indices(most_different_head(*both.maps) or (), both.maps[0].weights.shape)
+    only = all(choice.cell == most for choice in both.choices)
+    return row_sentence(*both.shown, rows[-1]) + " No head differs more." * only
 
 
 def _say_unpaired(both: Both) -> None:

@@ -214,9 +214,7 @@ def second_sentence(view: View) -> str:
     return example.beside if example is not None and example.beside else view.sentence
 
 
-_PAIRINGS = {
-    "models": "Two models", "sentences": "Two sentences", "edits": "Original and edited",
-}  # fmt: skip
+_PAIRINGS = {"models": "Two models", "sentences": "Two sentences", "edits": "Original and edited"}
 
 
 def draw_choice(setup: Setup) -> None:

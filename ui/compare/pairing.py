@@ -112,7 +112,7 @@ def row_sentence(one: Map, other: Map, row: int) -> str:
         doing, key = "Predicting" if predicted else "Reading", plain_token(shown.key_tokens[at[1]])
         parts.append(
             f"{doing if letter == 'A' else doing.lower()} **“{plain(predicted or read)}”**, "
-            f"{letter} looks **{shown.weights[at]:.0%}** at “{plain(key)}”"
+            f"{letter} puts **{shown.weights[at]:.0%}** on “{plain(key)}”"
         )
     return f"{'; '.join(parts)}."
 

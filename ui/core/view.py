@@ -355,8 +355,7 @@ class Side:
     ) -> tuple[int | None, int | None]:
         """Return this side's layer and head, counted from 1; None means all.
 
-        Args:
-            first: A's layer and head, which B follows by default; the stored values if omitted.
+        Args: first: A's layer and head, which B follows by default; the stored values if omitted.
         """
         shared = first or (url_state.get(LAYER), url_state.get(HEAD))
         layer, head = (

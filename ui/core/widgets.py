@@ -24,6 +24,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.palette import ROLES, Theme
+from transformer.measures.compare import not_shared
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import CELL_MEASURES, CellMeasure
 from ui.components.grid import Cell
@@ -310,6 +311,14 @@ def draw_text(text: str, language: str, new: str = "") -> None:
     """
     bold = f"<b>{escape(new)}</b>" if new else ""
     st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
+
+
+def draw_changed(text: str, language: str, before: str) -> None:
+    """Show a text as `draw_text` does, and underline what the one before does not have."""
+    changed, _ = not_shared(text.split(), before.split())
+    parts = enumerate(re.split(r"(\s+)", escape(text)))  # words, and the spaces between them
+    shown = "".join(f"<u>{part}</u>" if at / 2 in changed else part for at, part in parts)
+    st.html(f'<p translate="no" lang="{escape(language)}">{shown}</p>')
 
 
 def raw_box(

@@ -318,8 +318,7 @@ def _draw_languages(languages: Languages, sentence: str) -> None:
         if stored not in ("", NO_TAG) and not near:
             instead = f"this is {plain(label_of(default))}."
             st.toast(
-                f"This model has no language {code(stored)}; {instead}",
-                icon=":material/translate:",
+                f"This model has no language {code(stored)}; {instead}", icon=":material/translate:"
             )
         url_state.put(param, near or default)
         url_state.show(param)

@@ -195,8 +195,11 @@ def about_table(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
 def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) -> None:
     """Draw a head's score in a role beside simple rules, and example sentences."""
-    study, maps = opened.study, trace.attention(head.kind)
-    st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
+    study, maps, tag = opened.study, trace.attention(head.kind), opened.tags.get(head)
+    finding = study.finding(role, head)
+    has = role if finding and finding.named else tag and tag.finding.named and tag.finding.role
+    does = plain(has.title) if has else "no clear role"
+    st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {does}")
     if maps[head.layer :, head.head :].size:
         weights = maps[head.layer, head.head]
         queries, keys = query_labels(trace, head.kind), trace.axis_tokens(head.kind)[1]
@@ -204,7 +207,6 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
             f"- {plain(reads(queries[at], keys[row.argmax()]))}: **{row.max():.0%}**"
             for at, row in sorted(enumerate(weights), key=lambda row: -row[1].max())[:_MOST]
         ))  # fmt: skip
-    finding = study.finding(role, head)
     if finding is None:
         st.markdown("This study has too few words to measure this role.")
         return
@@ -217,9 +219,9 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     if finding.again_score >= 0:
         again = f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
     words.markdown(
-        f"The head follows this role in **{percent(finding.score)}** of {finding.pairs:,} "
-        f"{'tokens' if role.needs == 'text' else _PAIRS} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}){again}. The score is "
+        f"The head follows the role *{plain(role.title)}* in **{percent(finding.score)}** of "
+        f"{finding.pairs:,} {'tokens' if role.needs == 'text' else _PAIRS} (95% interval "
+        f"{percent(finding.low)} to {percent(finding.high)}){again}. The score is "
         f"{'' if finding.named else 'not '}clearly above every simple rule"
         f"{' on both texts' if finding.again_score >= 0 else ''}"
         f"{', so this is its role' if finding.named else ', so this is not its role'}."

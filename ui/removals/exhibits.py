@@ -50,9 +50,7 @@ def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Ex
     """
     if step is not None:
         checked_whole("step", step, len(trace.tgt_ids) - 1, 0)
-    return needs_exhibit(
-        needs(model.model, trace, excluded=excluded(model.config)), trace, step
-    )  # fmt: skip
+    return needs_exhibit(needs(model.model, trace, excluded=excluded(model.config)), trace, step)
 
 
 def needs_exhibit(effects: Needs, trace: Trace, step: int | None) -> Exhibit:

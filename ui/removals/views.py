@@ -83,7 +83,8 @@ def draw_heads(view: View, trace: Trace) -> int | None:
         switch(at["kind"], head_of(trace, at["kind"], at["layer"] - 1, at["number"] - 1))
         st.rerun()
     with words:
-        st.markdown(linked(in_words(heads), "nats"))
+        more = "**The maps take out one more part than your edits.** " * bool(view.entry.ref.edits)
+        st.markdown(linked(more + in_words(heads), "nats"))
         st.markdown(_agreement(sharp, heads))
         st.markdown("Remove the most needed heads:")
         lines = st.container(gap=None, key="looks_needed")

@@ -109,7 +109,7 @@ def _trial(trace: Trace, target: Target, head: Head, effect: Effect, lit: Head |
     form = ("lost" if new else "gone") if lost else "" if effect.text == trace.text else "else"
     said = TRIAL.said(
         form, word=target.word, new=new,
-        place=head.off.place + ", the head that was lit" * (head == lit),
+        place=head.off.place + ", the head lit at the start" * (head == lit),
         moves=("goes from {} to {}" if len({*chances}) > 1 else "stays at {}").format(*chances),
     )  # fmt: skip
     return Trial(head, said.ask, said.because, marked(trace.text, effect.text), lost)

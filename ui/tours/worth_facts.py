@@ -117,9 +117,7 @@ def least_from_source(scene: Scene) -> StopFacts:
     return StopFacts(options, answer, values, {"sources": "on", "step": str(order[0] + 1)})
 
 
-QUARTERS = (
-    "less than a quarter", "a quarter to half", "half to three quarters", "more than that",
-)  # fmt: skip
+QUARTERS = ("less than a quarter", "a quarter to half", "half to three quarters", "more than that")
 
 
 def _bars(title: str, names: Iterable[object], values: ArrayLike) -> tuple[Series]:

@@ -35,6 +35,8 @@ from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
 
+#: Session key: sentence, model and edits drawn last, and steps as tokens read and written.
+_SEEN = "headlight_player_seen"
 #: Settings of the player's position, in the order of `PlayerPlace`.
 PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)
 
@@ -79,8 +81,22 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
 
 def ensure_step(side: Side, n_steps: int, example: Example | None) -> None:
     """Store the default step of an example unless `View.step` has one of `n_steps`."""
+    _follow_word(side)
     if side.view.step(n_steps) is None:
         url_state.put(STEP, default_step((finished(side) or side).trace, example))
+
+
+def _follow_word(side: Side) -> None:
+    """After an edit, store the nearest step that reads and writes the same."""
+    entry, trace = side.view.entry, side.trace
+    steps = [*zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)]
+    now = (side.view.sentence, entry.whole, entry.ref.edits)
+    last, old = st.session_state.get(_SEEN, (now, steps))
+    st.session_state[_SEEN] = now, steps
+    if last != now and last[:2] == now[:2] and (row := side.view.step(len(old))) is not None:
+        was = old[row]
+        ranks = [(new != was, new[0] != was[0], abs(at - row)) for at, new in enumerate(steps)]
+        url_state.put_index(STEP, ranks.index(min(ranks)))
 
 
 def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[Component[Move]]:

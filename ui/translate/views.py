@@ -216,9 +216,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
         url_state.put(WHY, (one, other))
 
     numbered("why", STEP, "Step", steps, pair.step)
-    for key, label, token in (
-        ("why_one", "Why", pair.one), ("why_other", "and not", pair.other),
-    ):  # fmt: skip
+    for key, label, token in (("why_one", "Why", pair.one), ("why_other", "and not", pair.other)):
         taken = partial(take, key == "why_one")
         st.selectbox(label, options, format_func=name, **filled(key, token, taken))
 

@@ -63,7 +63,7 @@ def test_a_trial_says_what_changed() -> None:
         trace, "sie", trace.text, "Eine Katze, weil sie schlief.",
         "Die Katze, weil es schlief.", "Die Katze schlief.",
     )  # fmt: skip
-    assert "Nothing changed" in same[0] and "the head that was lit" in same[1] and not same[2]
+    assert "Nothing changed" in same[0] and "the head lit at the start" in same[1] and not same[2]
     before, after = (float(share) for share in re.findall(r"([\d.]+)%", same[1]))
     assert after / before == pytest.approx(np.exp(-0.2), abs=0.02)
     assert other[0] == "The translation changes, but “sie” stays." and not other[2]

@@ -100,9 +100,7 @@ def _checked(path: Path, values: Any, name: str = "") -> Any:
         raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
     if isinstance(values, int) and not isinstance(values, bool):
         allowed = MAX_NUMBER
-        for part, most in (
-            ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
-        ):  # fmt: skip
+        for part, most in (("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)):
             if part in name and "token" not in name and "dim" not in name and "size" not in name:
                 allowed = most
         if abs(values) > allowed and not any(part in name for part in HARMLESS):

@@ -83,8 +83,7 @@ def no_piece(index: int) -> str:
 def restrict(model: bytes, vocabulary: Collection[str]) -> bytes:
     """Mark ordinary pieces as unused unless in the vocabulary or a single character.
 
-    Args:
-        model: serialized SentencePiece `ModelProto`; unknown fields stay.
+    Args: model: serialized SentencePiece `ModelProto`; unknown fields stay.
 
     Raises: `TokenizerError` if the bytes are not such a message.
     """

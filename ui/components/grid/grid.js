@@ -317,7 +317,7 @@ function listen(cells, actions) {
 // Writes the roles of heads below their maps, and explains words that do not speak for themselves.
 function writeRoles(kind) {
   const { pane, does } = kind;
-  pane.table.classList.toggle("named", does.length > 0);
+  pane.named = does.length > 0;
   const key = new Set();
   for (const [row, column, word, text] of does) {
     const map = pane.cells[row][column];
@@ -326,6 +326,7 @@ function writeRoles(kind) {
     const [role] = text.split(":");
     if (isNaN(word) && !role.includes(word)) key.add(`${word}: looks at ${role}`);
   }
+  if (pane.named) key.add("from many texts: see What heads do");
   pane.key.textContent = [...key].join(" · ");
 }
 

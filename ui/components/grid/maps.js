@@ -21,6 +21,7 @@ export function drawAll(root, pane) {
   const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.2 * width * Math.min(1, queries / keys), room)));
   table.style.setProperty("--map-height", `${height}px`);
   pane.key.hidden = width <= 40; // as the words
+  table.classList.toggle("named", pane.named && width > 40);
   table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));
   const frame = table.getBoundingClientRect();
   const ratio = Math.min(

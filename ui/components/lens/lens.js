@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, groupOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -32,10 +32,14 @@ function component({ root, header, body }, host) {
       map.asked = String(at);
     } : undefined,
     show(at) {
+      const twins = map.ringed.length && root.at !== String(at) ? groupOf("lenses", "framed", { root }) : [];
+      root.at = String(at);
+      for (const each of twins) each.root.point?.(at); // framed maps correspond: each reads the same cell
       parts.rows.forEach((label, row) => label.classList.toggle("pointed", row === at?.[0]));
       parts.columns.forEach((label, column) => label.classList.toggle("pointed", column === at?.[1]));
     },
   });
+  root.point = map.ringed.length && refresh;
   return watch(root, () => {
     layOut(root, map, parts);
     paint(root, map, parts);

@@ -90,7 +90,7 @@ export const breakPart = {
 
   /** The cells' looks in words. */
   legend({ word }) {
-    const looks = { lit: "the head that was lit", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
+    const looks = { lit: "the head lit at the start", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
     return make("p", "detail", Object.entries(looks).map(
       ([look, words]) => make("span", "look", make("span", `head ${look}`), words)));
   },
@@ -110,7 +110,7 @@ export const breakPart = {
           const found = !trial ? "" : trial.hit ? " hit" : " tried";
           const onclick = ({ currentTarget }) => this.take(currentTarget, at);
           const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick });
-          const state = same(lit, at) ? ", the head that was lit" : "";
+          const state = same(lit, at) ? ", the head lit at the start" : "";
           cell.title = label + state;
           cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
           if (same(last, at)) cell.dataset.last = "";

@@ -11,14 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from figures.attention import scale_limit
-from figures.labels import (
-    EFFECT_ENDS,
-    READS_PREDICTS,
-    cell_noun,
-    decimal,
-    query_labels,
-    show_token,
-)
+from figures.labels import EFFECT_ENDS, READS_PREDICTS, cell_noun, decimal, query_labels, show_token
 from transformer.measures.heads import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace

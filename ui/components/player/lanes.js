@@ -79,6 +79,8 @@ export const lanesPart = {
     const cross = this.row("cross");
     const own = this.row("own");
     this.rowName.textContent = plain(this.message.header.rows[this.step]);
+    this.source.parentElement.classList.toggle("out", this.isOut("cross"));
+    this.target.parentElement.classList.toggle("out", this.isOut("decoder_self"));
     [...this.source.children].forEach((item, s) => {
       lightUp(item.firstChild, this.table, cross[s], limit);
       item.lastChild.textContent = written(cross[s]);
@@ -113,7 +115,8 @@ export const lanesPart = {
     ctx.translate(-box.left, -box.top);
     const x0 = from.left + from.width / 2;
     ctx.strokeStyle = this.look.accent;
-    ctx.lineCap = "round";
+    ctx.lineCap = this.isOut("cross") ? "butt" : "round";
+    ctx.setLineDash(this.isOut("cross") ? [3, 5] : []);
     const most = this.message.header.limit || 1;
     const row = this.row("cross").map((value) => Math.abs(value) / most);
     [...this.source.children].forEach((item, s) => {

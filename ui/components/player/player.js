@@ -42,9 +42,7 @@ class Player {
     this.rowName = make("span", "faint row-name", "", { title: "The query of this step: it reads one token and predicts the next" });
     this.source.previousSibling.append(this.rowName);
     this.stage.append(make("div", "gap"));
-    this.target = lane(
-      this.stage, "Translation", "self-attention", "Target tokens, choose one to go there",
-    );
+    this.target = lane(this.stage, "Translation", "self-attention", "Target tokens, choose one to go there");
     this.stage.prepend(this.rays);
     this.buildShift();
     this.choosers = make("div", "choosers");

@@ -61,8 +61,7 @@ class Column(NamedTuple):
 def beside_component(columns: Sequence[Column], total: float) -> Component[None]:
     """Return an original translation above an edited one, with the change per token.
 
-    Args:
-        total: sum of all changes, including those of omitted tokens.
+    Args: total: sum of all changes, including those of omitted tokens.
     """
     header = {
         "label": "The original translation, the change of each token’s log-probability, and the "
