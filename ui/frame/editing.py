@@ -123,7 +123,8 @@ def divergence(pair: SideBySide, total: float) -> str:
         change = "just as likely"
     at = pair.parts_at
     if at is None:
-        return f"Nothing changed: the same words, {change}."
+        what = "Nothing" if abs(total) < _NONE else "No word"
+        return f"{what} changed: the words are {change}."
     # A comma that moved to the word before says less than the word that is gone.
     said = [{"".join(filter(str.isalnum, word.text)) for word in words} for words in pair.pairs]
     at = next((n for n in range(at, len(said)) if len(said[n]) > 1), at)
