@@ -332,7 +332,7 @@ def test_pair_is_subtracted(open_anew: OpenPage, address: str, sides: tuple[Trac
     canvas.click(position={"x": box["width"] - 4, "y": box["height"] - 4})
     until_the_url_says(page, layer="2", head="3", other_layer="1", other_head="5")
     expect(table.locator(".readout")).to_contain_text("2.3 and B wide 1.5")
-    expect(page.get_by_text("B · Layer 1, head 5")).to_be_visible()
+    expect(page.get_by_text("B · Encoder self-attention, layer 1, head 5")).to_be_visible()
 
     # By keyboard, one to the left on the right side's axis.
     waiting.until_idle(page)

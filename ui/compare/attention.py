@@ -287,7 +287,7 @@ def _difference(both: Both) -> None:
     difference = both.difference
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
-        st.markdown(f"**{plain(difference.name)}**")
+        st.markdown(f"**{KIND_NAMES[both.kind]}, {plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
         for line in difference_words(*both.shown, difference, both.choices[0].how):

@@ -89,6 +89,7 @@ function roll(view) {
   const { film, film: { row } } = view;
   const s = row < 0 ? 0 : 1;
   const turn = (film.turn = {});
+  view.hover = null; // the text is the film's until the pointer moves
   labelPlay(view);
   fillCard(view);
   const frame = (now) => {
