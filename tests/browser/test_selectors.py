@@ -26,8 +26,8 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("attention", {"display": "matrix", "edit": "off cross.1.1", "kind": "cross", "layer": "2",
                    "head": "1", "queries": "2", "keys": "3"}),
     ("compare", {"scored": "on"}), ("attention", {"display": "against", "present": "on"}),
-    ("", {"present": "on"}),
-    ("", {"lecture": "attention"}),
+    ("", {"edit": "off cross.1.1"}), ("", {"present": "on"}), ("", {"lecture": "attention"}),
+    ("removals", {"present": "on", "edit": "off cross.1.1"}),
     ("", {"tour": "positions", "stop": "1", "guess": "0"}),
 ]  # fmt: skip
 
