@@ -85,7 +85,7 @@ def draw_heads(view: View, trace: Trace) -> int | None:
     with words:
         edited = bool(view.entry.ref.edits)
         more = "**The maps take out one more part than your edits.** " * edited
-        st.markdown(linked(more + in_words(heads, edited), "nats"))
+        st.markdown(linked(more + in_words(heads, len(out), edited), "nats"))
         st.markdown(_agreement(sharp, heads))
         st.markdown("Remove the most needed heads:")
         lines = st.container(gap=None, key="looks_needed")
@@ -224,16 +224,17 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
     return sorted(every, key=lambda head: heads[head.kind][head[1:]])
 
 
-def in_words(heads: Mapping[AttentionKind, Floats], edited: bool = False) -> str:
-    """Return the most needed heads and the share of heads that change little, in words."""
+def in_words(heads: Mapping[AttentionKind, Floats], out: int = 0, edited: bool = False) -> str:
+    """Return the most needed heads and the share that change little; `out` are removed already."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
     value = signed(changes.min())
     first = [at.off.place for at in ranked(heads) if signed(heads[at.kind][at[1:]]) == value]
     places = f"**{'** and **'.join(first)}**" if len(first) < 3 else f"{len(first)} heads"
-    little, how = int((np.abs(changes) < SMALL).sum()), "as well" if edited else "alone"
+    little, rest = int((np.abs(changes) < SMALL).sum()) - out, len(changes) - out
+    how = "as well" if edited else "alone"
     return (
         f"Most needed: {places} (log-probability {value} nats{' each' * (len(first) > 1)}). "
-        f"Removed {how}, {little} of {len(changes)} heads change it by less than {SMALL} nats."
+        f"Removed {how}, {little} of {rest} heads change it by less than {SMALL} nats."
     )
 
 
