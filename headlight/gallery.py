@@ -1,7 +1,7 @@
 """The gallery: worked sentences as a folder of pages that needs no server.
 
-Every page has the views of `ui.export.html`, and a box that translates in the browser; scripts,
-styles and models lie beside the pages. See docs/hosting.md.
+Every page has views of `ui.export.html`, and a box that translates in the browser; scripts, styles
+and models lie beside the pages. The front page has the whole model. See docs/hosting.md.
 """
 
 import base64
@@ -39,7 +39,7 @@ from ui.components.grid import Tab, grid_component
 from ui.components.packing import pack
 from ui.components.plan import PlanChoice, plan_component
 from ui.components.player import PlayerPlace, player_component
-from ui.export.html import Shared, document, shared_files, to_html
+from ui.export.html import Shared, shared_files, to_html
 from ui.export.live import live_model, why_not_live
 from ui.head.exhibits import HeadChoice, inside_head
 from ui.positions.exhibits import content_and_position
@@ -56,6 +56,10 @@ VIEWS = {
     "parts": "Content and position in layer 1, head 1 of the encoder",
 }
 _SENTENCES = Path(__file__).with_name("gallery.toml")
+_FRONT = (
+    '<p class="caption">A Transformer at work: press Play, or click a block to open it. Below: '
+    "worked sentences with every attention map.</p>"
+)
 _FRAME = """<iframe src="PAGE?embed=player" title="Headlight" width="100%" height="620" \
 style="border: 0"></iframe>
 <script>
@@ -136,16 +140,19 @@ def write_gallery(out: Path, worked: Sequence[Worked]) -> Path:
         if why_not_live(opened(name)) is None:
             (out / "models" / f"{opened(name).name}.js").write_bytes(live_model(opened(name)))
     names = ["", *(one.name for one in worked), ""]
-    for at, one in enumerate(worked):
+    front = replace(worked[0], views=("plan",), text="", question="")
+    pages = [("index", front, _FRONT, _links(worked))] + [
+        (one.name, one, _navigation((names[at], names[at + 2])), _embedding())
+        for at, one in enumerate(worked)
+    ]
+    for name, one, before, after in pages:
         live = opened(split_name(one.checkpoint)[0])
         page = page_of(
             one, opened(one.checkpoint).edited(*one.edits),
-            live if why_not_live(live) is None else None, (names[at], names[at + 2]),
+            live if why_not_live(live) is None else None, before, after,
         )  # fmt: skip
-        (out / f"{one.name}.html").write_bytes(page)
-    index = out / "index.html"
-    index.write_bytes(_index(worked))
-    return index
+        (out / f"{name}.html").write_bytes(page)
+    return out / "index.html"
 
 
 def _path(name: str) -> Path:
@@ -154,14 +161,14 @@ def _path(name: str) -> Path:
 
 
 def page_of(
-    worked: Worked, model: Translator, live: Translator | None, near: tuple[str, str] = ("", "")
+    worked: Worked, model: Translator, live: Translator | None, before: str, after: str
 ) -> bytes:
     """Return the page of a sentence.
 
     Args:
         model: as its checkpoint and edits say.
         live: the model that the box runs; None for a page without a box.
-        near: names of the pages before and after it, or "".
+        before, after: HTML above its box and below its views.
     """
     trace = model.trace(worked.sentence)
     off = [[edit.kind, edit.layer, edit.index] for edit in parse_edits(worked.edits)
@@ -181,8 +188,8 @@ def page_of(
     )  # fmt: skip
     settings = {"model": f"models/{live.name}.js" if live else "", "place": vars(place), "head": 0}
     return to_html(exhibit, Shared(
-        _navigation(near) + (_box(settings, live, worked) if live else "") + _lesson(worked),
-        _embedding() + _trace(trace, off),
+        before + (_box(settings, live, worked) if live else "") + _lesson(worked),
+        after + _trace(trace, off),
     ))  # fmt: skip
 
 
@@ -287,17 +294,15 @@ def _embedding() -> str:
     )
 
 
-def _index(worked: Sequence[Worked]) -> bytes:
-    body = [
-        "<main><h1>A Transformer at work</h1>",
-        '<p class="caption">Worked sentences of small translators, with every attention map. Each '
-        "page has a box that translates a sentence of your own in this browser.</p>",
-    ]
+def _links(worked: Sequence[Worked]) -> str:
+    sections = []
     for topic in dict.fromkeys(one.topic for one in worked):
         links = "".join(
             f'<li><a href="{one.name}.html">{escape(show_token(one.title or one.sentence, 200))}'
             f"</a><span>{escape(one.sentence) if one.title else ''}</span></li>"
             for one in worked if one.topic == topic
         )  # fmt: skip
-        body.append(f'<section><h2>{escape(topic)}</h2><ul class="index">{links}</ul></section>')
-    return document("A Transformer at work", [*body, "</main><footer>Made with Headlight</footer>"])
+        sections.append(
+            f'<section><h2>{escape(topic)}</h2><ul class="index">{links}</ul></section>'
+        )
+    return "".join(sections)

@@ -24,7 +24,7 @@ from figures.palette import CHROME, Theme
 from ui.components.packing import COMPONENTS, attention_look, script, style
 from ui.platform.assets import font_file
 
-__all__ = ["Shared", "document", "save", "shared_files", "to_html", "worker_script"]
+__all__ = ["Shared", "save", "shared_files", "to_html", "worker_script"]
 
 #: Maximum count of numbers in a page's table.
 MOST_IN_TABLE = 4_000
@@ -94,7 +94,7 @@ def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
     body.append("</main><footer>Made with Headlight</footer>")
     if shared:
         body.append('<script src="files/views.js"></script>')
-        return document(title, body)
+        return _site_page(title, body)
     sheet = font_face() + theme() + _read("offline.css")
     code = _script(names) if names else ""
     if code:
@@ -104,7 +104,7 @@ def to_html(exhibit: Exhibit, shared: Shared | None = None) -> bytes:
     return _document(title, body, f"{allowed}; font-src data:", f"<style>{sheet}</style>")
 
 
-def document(title: str, body: Sequence[str]) -> bytes:
+def _site_page(title: str, body: Sequence[str]) -> bytes:
     """Return a page of a site; `title` and `body` are HTML.
 
     Policies know files from elsewhere by address only: "self" for a server, "file:" for a folder.
