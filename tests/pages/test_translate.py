@@ -65,7 +65,7 @@ def test_too_large_a_search_is_said(run_app: RunApp, monkeypatch: pytest.MonkeyP
 
 #: Sentences, and a part of the message that each gets.
 BAD_INPUT = (
-    (" \n\t\u3000\x01\u200b ", "Nothing to translate"),
+    (" \n\t\u3000\x01\u200b ", "Nothing to read"),
     ("word " * 2000, "at most 512"),
     ("ab" * 10_000, "at most 10,000"),
     ("漢字", "`漢字`"),

@@ -19,7 +19,7 @@ from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import EXPLANATIONS, Explanation, term
 from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT, Request, Side, View, current_entries, current_view
+from ui.core.view import Request, Side, View, current_entries, current_view
 from ui.core.widgets import Choice, coloured, draw_text, filled
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
@@ -35,8 +35,6 @@ DOORS = (
 )  # fmt: skip
 
 _ASKED = "headlight_page_asked"
-#: Session key: the toy's name, and the model that it replaced.
-_BEFORE_TOY = "headlight_before_toy"
 
 #: Page files and their modification times when they were read.
 _READ: dict[Path, int] = {}
@@ -307,7 +305,6 @@ def view_beside(on: Page, by: int) -> tuple[str, Mapping[str, str]]:
 def draw_door(on: Page, view: View) -> None:
     """Draw the entries of the current door, the explanation, and on phones the sentence."""
     door, here, entry = place_of(on)
-    _draw_undo(view)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
         if door:
 
@@ -344,19 +341,8 @@ def _draw_explanation(explanation: Explanation, *more: str) -> None:
                 st.markdown(coloured(term(name)))
 
 
-def _draw_undo(view: View) -> None:
-    """Offer the model that the toy replaced, with its sentence."""
-    toy, before = st.session_state.get(_BEFORE_TOY, ("", ""))
-    if before and toy == view.checkpoint != before:
-        st.sidebar.button(
-            "Undo: back to the model before", icon=":material/undo:", type="tertiary",
-            key="undo_toy", on_click=use_checkpoint, args=(before,),
-        )  # fmt: skip
-
-
 def _draw_toy() -> None:
     def take(name: str) -> None:
-        st.session_state[_BEFORE_TOY] = name, url_state.get(CHECKPOINT)
         use_checkpoint(name)
         open_page()
 

@@ -108,13 +108,19 @@ def draw_sidebar(asks: bool) -> View:
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     ours, about = entry.kind == "checkpoint", About.of(entry)
-    _resolve_sentence(about.examples)
+    before = _resolve_sentence(about.examples, entry.name)
     if (sentence := asked_for()) is not None:
         _ask(sentence)
     url_state.show(SENTENCE, CHECKPOINT)
     with st.sidebar:
         if asks:
             _draw_sentence(about.examples, _verb(entry, about.examples))
+        if before:
+            st.caption(f"Another sentence: this model reads {about.examples.hint}.")
+            st.button(
+                "Undo: back to the model before", icon=":material/undo:", type="tertiary",
+                key="undo_toy", on_click=steering.use_checkpoint, args=(before,),
+            )  # fmt: skip
         if entry.prefixes:
             _draw_task(entry, visible=asks)
         entry = _draw_checkpoint(titles, entry, about.caption)
@@ -170,8 +176,8 @@ def device_label(device: str) -> str:
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _resolve_sentence(examples: Examples) -> None:
-    """Store a sentence that this kind of checkpoint can read.
+def _resolve_sentence(examples: Examples, name: str) -> str:
+    """Store a sentence that this kind of checkpoint can read; return whose sentence it replaces.
 
     Checkpoints of one kind share the sentence. A change of kind, such as from sentences to letter
     strings, restores the last sentence typed for that kind.
@@ -184,9 +190,12 @@ def _resolve_sentence(examples: Examples) -> None:
         steering.drop_steering()
         sentences[f"last {sentences['now']}"] = url_state.get(SENTENCE)
         opening = sentences.get(f"last {examples.kind}", opening)
+        back = sentences.get("before") == name
+        sentences["before"] = "" if back else sentences["model"]
     if changed or not stored:
         url_state.put(SENTENCE, opening)
-    sentences["now"] = examples.kind
+    sentences |= {"now": examples.kind, "model": name}
+    return sentences.get("before", "")
 
 
 def _verb(entry: Entry, examples: Examples) -> str:
@@ -234,6 +243,7 @@ def _draw_task(entry: Entry, *, visible: bool) -> None:
 
 def _ask(sentence: str) -> None:
     count_asked()
+    st.session_state[_KIND]["before"] = ""
     url_state.put(SENTENCE, sentence)
     steering.drop_steering()
     restart()

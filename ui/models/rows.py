@@ -124,9 +124,11 @@ def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]
                 icon=":material/description:", **sets(CARD, None if opened else entry.name),
             )  # fmt: skip
         if chosen:
-            st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
+            st.button(
+                "In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}", width=96
+            )
         else:
-            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
+            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,), width=96)
     if opened and card is not None:
         _draw_card(card, entry, title)
 

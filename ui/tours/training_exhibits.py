@@ -148,7 +148,7 @@ def hours(facts: TrainingFacts, title: str, length: int) -> tuple[StopFacts, Exh
     total, last = sum(part.hours for part in parts.values()), [*parts.values()][-1]
     on = f" on {last.hardware}" if last.hardware else ""
     options = numbers(total, [total / 10, total * 10, total * 100], how_long)
-    return StopFacts(*options, {"whose": several, "on": plain(on)}), _chart(
+    return StopFacts(*options, {"whose": several, "on": on and f" {plain(on)}"}), _chart(
         "Hours of training", "hours",
         f"Training of {title} took {how_long(total)} in total{on} (section 5.2).",
         {name: part.hours for name, part in parts.items()},

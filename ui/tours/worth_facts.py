@@ -156,14 +156,19 @@ def look_and_need(scene: Scene) -> StopFacts:
 def which_kind(scene: Scene) -> StopFacts:
     """The kind of attention of the most needed head."""
     heads = {kind: change.sum(-1) for kind, change in scene.needs().heads.items()}
-    head = ranked(heads)[0]
-    change = signed(float(heads[head.kind][head.layer, head.head]))
-    values = {"place": head.off.place, "change": change}
     most = np.array([heads[kind].min() if heads[kind].size else 0 for kind in KIND_NAMES])
-    kinds = tuple(KIND_NAMES.values())
+    change = signed(float(most.min()))  # kinds that print the same are equally needed
+    alike = [name for name, least in zip(KIND_NAMES.values(), most, strict=True)
+             if signed(float(least)) == change]  # fmt: skip
+    right = " and ".join(alike)
+    options = tuple(dict.fromkeys(right if name in alike else name for name in KIND_NAMES.values()))
+    places = [head.off.place for head in ranked(heads)
+              if signed(float(heads[head.kind][head[1:]])) == change]  # fmt: skip
     return StopFacts(
-        kinds, list(KIND_NAMES).index(head.kind), values,
-        pictures=_bars("Change without the most needed head of each kind", kinds, most),
+        options, options.index(right), {"place": " and ".join(places), "change": change},
+        pictures=_bars(
+            "Change without the most needed head of each kind", [*KIND_NAMES.values()], most
+        ),
     )  # fmt: skip
 
 

@@ -334,7 +334,7 @@ def end_where_stopped(work: Hashable, again: str) -> None:
 
 def _end_with_examples(view: View) -> NoReturn:
     st.info(
-        f"Nothing to translate yet. Type {view.examples.hint} on the left, or choose an example:",
+        f"Nothing to read yet. Type {view.examples.hint} on the left, or choose an example:",
         icon=":material/edit:",
     )
     with st.container(horizontal=True, key="examples", gap="small"):
