@@ -52,7 +52,7 @@ def draw_lectures(view: View) -> None:
     st.markdown(
         "A lecture fills the window: **one sentence, one picture, one question, then the answer**, "
         "from the chosen model. Arrows, space or a remote move on, B blanks the screen, Esc "
-        "leaves. Choose the model and sentence first; the lecture keeps both."
+        "leaves. Choose the model and sentence first; only scene 7 has its own sentence."
     )
     for tour in guide.LECTURES.values():
         lecture.draw_list(view, tour)
@@ -62,9 +62,9 @@ def draw_lectures(view: View) -> None:
 
 def _draw_own(view: View) -> None:
     st.markdown(
-        "One link of this app on each line, then the sentence above its picture. A line with **?** "
-        "asks, a line with **!** answers, **#** is the title. Links to tours and to scenes above "
-        "come with their own questions."
+        "A scene is one line: a link of this app, a space, and the sentence above its picture. A "
+        "line with **?** asks, a line with **!** answers, **#** is the title. Links to tours and "
+        "to scenes above come with their own questions."
     )
     kept = st.session_state.get(own.TEXT, _EXAMPLE)
     text = st.text_area("Scenes", kept, height=180, max_chars=own.MOST_CHARACTERS, key="own_box")

@@ -266,11 +266,11 @@ class Sentences:
             transform=sheet.points,
         )  # fmt: skip
         sheet.figure.add_artist(box)
-        if weight >= 2 * _FAINT:
-            number = f"{weight:.2f}"
-            x = sum(span) / 2 - width(number, preset.small) / 2
+        number = f"{weight:.2f}"
+        most, wide = weight == float(self.part.values.max()), width(number, preset.small)
+        if most or (weight >= 2 * _FAINT and wide <= span[1] - span[0] + 2 * pad):
+            x = sum(span) / 2 - wide / 2
             y = middle - 0.75 * self.size - 1.3 * preset.small
-            most = weight == float(self.part.values.max())
             look = (preset.chrome.ink, "bold") if most else (preset.chrome.muted, "normal")
             sheet.write([number], y, preset.small, x, color=look[0], weight=look[1])
         return ink_on(colour)

@@ -76,7 +76,7 @@ def draw_scene(here: TourStop, view: View) -> None:
     elif stop.facts and not asked.pictures:  # a tour's stop, whose page has the answer
         guide.show_subject(here, view, guide.scene_of(view))
         if beat < asked.beats:
-            picture.html('<i class="hides"></i>')
+            picture.html('<p class="hides">The page appears with the answer.</p>')
     # Letters, so that a class can vote by hand or card.
     answered = beat == asked.beats
     usual, right = ":gray[**{}** {}]" if answered else "**{}** {}", ":material/check: **{} {}**"

@@ -61,6 +61,7 @@ def opening_plays(view: View) -> bool:
         st.session_state[_PLAYS] = _ASKED if url_state.get(OPENING) == "1" else ""
     elif _PLAYS not in st.session_state:
         first = url_state.opens_plainly() and st.context.cookies.get(COOKIE) != SEEN
+        first = first and not {"tour", "lecture"} & {*url_state.everything()}
         st.session_state[_PLAYS] = _ASKED if first else ""
     elif url_state.entered():
         st.session_state[_PLAYS] = _ASKED if st.session_state[_PLAYS] == _ASKED else ""

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from figures.exhibit import Lines, Panel, Series
-from figures.labels import KIND_NAMES, count
+from figures.labels import KIND_NAMES, count, shorten
 from transformer.measures.heads import entropy_bits
 from transformer.trace import position_vectors
 from transformer.trace.records import Trace
@@ -19,11 +19,11 @@ from ui.tours import trace_facts
 from ui.tours.stops import Scene, StopFacts, UnfitError, best, counts, fact, names, quoted
 from ui.tours.worth_facts import QUARTERS
 
-_MOST_STEPS = 16  # of a translation in a lecture
+_MOST_STEPS = 24  # of a translation in a lecture
 _MOST_BEATS = 8  # presses for them
 _DIMENSIONS = 48  # of the positions in a picture
 _MOST_MOMENTS = 5
-_MOST_LETTERS = 60  # of a translation that is still noise
+_MOST_LETTERS = 60  # of a translation that is noise, if the finished one is shorter
 
 Text = tuple[str, Sequence[str], Sequence[int]]
 
@@ -63,6 +63,11 @@ def written(trace: Trace, step: int, light: bool, trail: Sequence[int] = ()) -> 
     )  # fmt: skip
 
 
+def _no_longer(text: str, finished: str) -> str:
+    """Return what a broken model writes, no longer than needed: long lines have small type."""
+    return shorten(text, max(_MOST_LETTERS, len(finished)))
+
+
 def _words(text: str) -> list[str]:
     return [f"▁{word}" for word in (text or "(nothing)").split()]
 
@@ -100,7 +105,9 @@ def scene_steps(scene: Scene) -> StopFacts:
         for step in spread(range(len(steps)), _MOST_BEATS)
     ]
     return StopFacts(
-        *counts(len(back), 0, max(len(steps) - 1, 1)), {"where": ", ".join(back)},
+        *counts(len(back), 0, max(len(steps) - 1, 1)),
+        {"where": ", ".join(back),
+         "steps": f"steps, of the first {len(steps)}," if len(rows) > len(steps) else "steps"},
         form="" if back else "never", pictures=(*pictures, whole),
     )  # fmt: skip
 
@@ -139,6 +146,7 @@ def in_no_order(scene: Scene) -> StopFacts:
     before, after = (
         line.split() if " " in scene.trace.text else list(line) for line in (scene.trace.text, text)
     )
+    text = _no_longer(text, scene.trace.text)
     same = [at for at, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) == 1]
     values = {
         "before": quoted(scene.trace.text), "text": quoted(text), "same": len(same),
@@ -215,9 +223,10 @@ def scene_training(scene: Scene) -> StopFacts:
     moments = [*scene.moments().items()]
     if len(moments) < 2:
         raise UnfitError("This model has no snapshots of its training.")
-    texts = [headline(trace)[:_MOST_LETTERS] for _, trace in moments]
+    finished = headline(scene.trace)
+    texts = [_no_longer(headline(trace), finished) for _, trace in moments]
     labels = [f"{updates:,} updates" if updates else "untrained" for updates, _ in moments]
-    if (finished := headline(scene.trace)) != headline(moments[-1][1]):
+    if finished != headline(moments[-1][1]):
         texts, labels = [*texts, finished], [*labels, "finished"]
     # The word that the end has and the beginning lacks, the longest as the most telling.
     runs = [_words(text) for text in texts]
@@ -227,7 +236,7 @@ def scene_training(scene: Scene) -> StopFacts:
     for label, run in zip(labels, runs, strict=True):
         lines.append((label, run, [at for at, each in enumerate(run) if each == word]))
     return StopFacts(
-        tuple(labels), first, {"word": quoted(word[1:])},
+        tuple(labels), first, {"word": quoted(word[1:].strip(".,;:!?"))},
         pictures=tuple(sentences(*lines, title="The translation in training", until=until)
                        for until in ((2, 0), None)),
     )  # fmt: skip

@@ -5,7 +5,7 @@
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
   floatsOf, groupOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
-  spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
+  spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, windowHeight, wordsOf, writeRow } from
   "../shared/index.js";
 
 const LARGEST_CELL = 46;
@@ -118,8 +118,8 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const overhang = Math.max(...map.key_tokens.map(leans)); // the last labels lean out to the right
   const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
-  const below = window.innerHeight - pageTop(root) - 110;
-  const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const below = windowHeight() - pageTop(root) - 110;
+  const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + windowHeight() - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
   const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));

@@ -2,7 +2,7 @@
 //
 // The canvas covers only the visible tokens and stays in place while they scroll.
 import { classHeight, fitRows, inkOn, isOffline, make, percent, plain, press, range, remember, rolesOf, rove, rowsInWords, setBox, sharp, shown, spokenList,
-  syncChoice, themeOf, touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
+  syncChoice, themeOf, touching, watch, widestRow, widthsIn, windowHeight, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
 const LEVELS = 6; // of opacity: lines of one head and level are one path
@@ -128,7 +128,7 @@ function layOut(root, lines, parts, view) {
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
-  const most = classHeight(parts.scroll, 3.6) || lines.max_height + Math.max(0, window.innerHeight - 720); // designed for 720 px
+  const most = classHeight(parts.scroll, 3.6) || lines.max_height + Math.max(0, windowHeight() - 720); // designed for 720 px
   view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, most / rows)));
   [view.left, view.right] = [left, width - right];
   view.height = rows * view.row <= 1.15 * most ? rows * view.row : most; // no scrolling for a row

@@ -1,7 +1,7 @@
 // Figure 1 of the paper for one checkpoint and sentence: a picture that plays the translation and unfolds its
 // blocks in place. Reports the choice, "open" for a part as a page, and "touch" for a change of the model.
 import { MAIN } from "../../platform/page.js";
-import { enlarged, extend, isOffline, make, modified, pageTop, shown, syncChoice, watch }
+import { enlarged, extend, isOffline, make, modified, pageTop, shown, syncChoice, watch, windowHeight }
   from "../shared/index.js";
 import { fillCard } from "./card.js";
 import { Data, KINDS } from "./data.js";
@@ -70,7 +70,7 @@ function component({ root, header, body }, host) {
     const unit = Math.max(0.9, size / 14);
     view.large = root.classList.toggle("large", enlarged(root) > 1);
     const back = keepFocus(view);
-    const room = () => window.innerHeight - pageTop(view.stage) - (view.large ? 4 : 14);
+    const room = () => windowHeight() - pageTop(view.stage) - (view.large ? 4 : 14);
     const lay = () => (view.plan = layOut(view, view.stage.clientWidth, Math.max(430, room()), unit * view.scale));
     const fit = () => {
       view.look.size = size * view.scale;
@@ -80,7 +80,7 @@ function component({ root, header, body }, host) {
       return room() / lay().height;
     };
     // Type grows with the window; it shrinks so that tokens fit in the window. A film keeps its size.
-    view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (window.innerHeight - pageTop(root) - 52) / 574 / unit));
+    view.scale = view.film ? view.scale : Math.max(1, Math.min(1.4, view.stage.clientWidth / 900 / unit, (windowHeight() - pageTop(root) - 52) / 574 / unit));
     const least = (view.large ? (view.focus.head === null ? 8.6 : 7) + 7.6 * enlarged(root) : 13) / 14 / unit; // its small lines have 12 px, presenting 15 or 18, less in a head
     for (let share = fit(); share < 0.99 && view.scale > least && !view.plan.narrow; share = fit()) {
       view.scale = Math.max(least, view.scale * share);

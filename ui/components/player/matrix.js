@@ -1,7 +1,7 @@
 // Both maps as one matrix: rows are decoder positions (queries), columns are keys, the source tokens
 // and, after a gap, the prefix.
 import { buildMatrix, cellCursor, cellLevel, cellName, drawCells, drawColumnNames, drawRowNames, enlarged, fitted, hatch, make, onPhone,
-  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn } from
+  pageTop, percent, rowColumns, setBox, sharp, startsOf, tallness, widestRow, widthsIn, windowHeight } from
   "../shared/index.js";
 
 const LABEL = 12; // px at scale 1
@@ -73,7 +73,7 @@ export const matrixPart = {
   },
 
   matrixRoom() {
-    return Math.max(240, window.innerHeight - pageTop(this.scroller) - 14);
+    return Math.max(240, windowHeight() - pageTop(this.scroller) - 14);
   },
 
   /** Size of labels in px; larger while presenting, and in a tall window, as far as rows and columns have theirs. */
@@ -186,7 +186,7 @@ export const matrixPart = {
     const [outer, box] = [this.root, this.chip ?? this.matrix.cursor].map((element) => element.getBoundingClientRect());
     const { offsetWidth: w, offsetHeight: h } = this.tip;
     const x = (this.chip ? box.left : box.right + 4) - outer.left;
-    const above = !this.chip && box.bottom + 4 + h > Math.min(outer.bottom, window.innerHeight);
+    const above = !this.chip && box.bottom + 4 + h > Math.min(outer.bottom, windowHeight());
     const y = (above ? box.top - h - 4 : box.bottom + 4) - outer.top;
     setBox(this.tip, Math.min(x, outer.width - w - 4), y);
   },

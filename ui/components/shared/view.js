@@ -86,9 +86,16 @@ export function pageTop(element) {
   return element.getBoundingClientRect().top + scrolled;
 }
 
+const FOOT = ".st-key-scene_foot";
+
+// Height of the window in px, above the question of a lecture.
+export function windowHeight() {
+  return window.innerHeight - (document.querySelector(FOOT)?.offsetHeight ?? 0);
+}
+
 // Window height relative to 720 px, for which heights are designed; at least 1.
 export function tallness() {
-  return Math.max(1, window.innerHeight / 720);
+  return Math.max(1, windowHeight() / 720);
 }
 
 // Magnification of the page's type: 1, and more while presenting.
@@ -99,7 +106,7 @@ export function enlarged(element) {
 // Height in px for a picture on a class's screen, with `foot` rem below it; 0 unless presenting. One that
 // begins low is scrolled to, below its title.
 export function classHeight(element, foot) {
-  const [rem, top, height] = [16 * enlarged(element), pageTop(element), window.innerHeight];
+  const [rem, top, height] = [16 * enlarged(element), pageTop(element), windowHeight()];
   return rem > 16 ? height - (top < 0.6 * height ? top : 4 * rem) - rem * foot : 0;
 }
 
@@ -124,6 +131,7 @@ export function watch(root, draw) {
   const resized = () => drawn === size() || redraw();
   const observer = new ResizeObserver(resized);
   observer.observe(root);
+  document.querySelectorAll(FOOT).forEach((foot) => observer.observe(foot));
   window.addEventListener("resize", resized);
   const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
   pixel.onchange = () => watch(root, draw); // until it changes once more
