@@ -26,7 +26,8 @@ _WIDTHS, _WEIGHTS, _CELL = (232, 335), 84, (48, 21)
 
 def head_needs(
     heads: Mapping[AttentionKind, Floats], looks: Mapping[AttentionKind, Floats],
-    out: Collection[tuple[AttentionKind, int, int]], theme: Theme, *, wide: bool = False,
+    out: Collection[tuple[AttentionKind, int, int]],
+    ring: Collection[tuple[AttentionKind, int, int]], theme: Theme, *, wide: bool = False,
 ) -> Drawn:  # fmt: skip
     """Draw the change without each head, beside its largest weight; a click selects a head.
 
@@ -34,6 +35,7 @@ def head_needs(
         heads: changes [L, H] by kind, in nats.
         looks: largest weights [L, H] by kind.
         out: removed heads, marked with a cross.
+        ring: heads with an outline.
         wide: whether the chart is wide for its height.
     """
     chrome = CHROME[theme]
@@ -49,6 +51,7 @@ def head_needs(
         rows = [
             {"kind": kind, "layer": layer + 1, "number": head + 1, "change": round(float(value), 4),
              "weight": round(float(looks[kind][layer, head]), 4),
+             "ring": (kind, layer, head) in ring,
              "ink": ink_on(shade(float(value) / limit, theme, True)),
              "mark": "✕" if (kind, layer, head) in out
              else signed(float(value), 1) if abs(value) >= 0.05 and room >= 28 * n_heads else ""}
@@ -67,8 +70,10 @@ def head_needs(
         ))  # fmt: skip
         cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2, cursor="pointer")
         color = _shade("change", "change, nats · square-root scale", change, room, kind == last)
+        outline = base.mark_rect(fillOpacity=0, stroke=chrome.ink, strokeWidth=3)
+        outline = outline.transform_filter("datum.ring")
         marks = base.mark_text(fontSize=13, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
-        left = alt.layer(cells.encode(color=color).add_params(picked), marks)
+        left = alt.layer(cells.encode(color=color).add_params(picked), outline, marks)
         right = base.mark_rect(stroke=chrome.surface).encode(
             x=alt.X("number:O", axis=None), y=alt.Y("layer:O", axis=None),
             color=_shade("weight", "weight", weight, narrow, kind == last),

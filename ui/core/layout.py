@@ -152,6 +152,6 @@ def draw_map(
               f"{attention.name}: {describe(*axes)}.")  # fmt: skip
 
 
-def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:
+def draw_plot(place: DeltaGenerator, plot: Figure, key: str, alt: str) -> None:
     """Draw a Plotly figure in its own colours; `alt` is for screen readers."""
-    place.plotly_chart(sized(figure), key=key, theme=None, config={"displaylogo": False}, alt=alt)
+    place.plotly_chart(sized(plot), key=key, theme=None, config={"displayModeBar": False}, alt=alt)

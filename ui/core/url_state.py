@@ -388,6 +388,17 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
     return {name: raw for name, raw in raws.items() if raw}
 
 
+def next_query(left: Iterable[Param[Any]], params: Iterable[Param[Any]]) -> dict[str, str]:
+    """Return the query of the page to open: its settings, and those not of the page that is left.
+
+    Any other query would be rewritten there, and Back would lead to the page itself.
+    """
+    own = {param.name for param in left}
+    show(*params, only=True)
+    st.session_state[_SHOWN] += [name for name in _dict(_WRITTEN) if name not in own]
+    return query()
+
+
 def _recent() -> list[tuple[float, dict[str, str]]]:
     """Return the URLs that the last changes replaced, here or in the browser, with their times."""
     replaced, now = st.session_state.get(_BEFORE, ()), time.monotonic()

@@ -23,8 +23,8 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import clicked, current_theme, draw_chart
 from ui.core.presenter import presenting
-from ui.core.url_state import STEP
-from ui.core.view import View
+from ui.core.url_state import HEAD, KIND, LAYER, STEP
+from ui.core.view import View, said_next
 from ui.core.widgets import filled
 from ui.export.download import download_below
 from ui.frame.editing import head_of, heads_taken, switch, toggle
@@ -75,7 +75,9 @@ def draw_heads(view: View, trace: Trace) -> int | None:
     effects = computed(view, NEEDS)
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, out = looks(trace, step), heads_taken(view, trace)
-    chart = head_needs(heads, sharp, out, current_theme(), wide=presenting())
+    chosen = tuple(map(url_state.get, (KIND, LAYER, HEAD))) if said_next(view.sentence) else ()
+    ring = [head for head in ranked(heads) if (head.kind, head.layer + 1, head.head + 1) == chosen]
+    chart = head_needs(heads, sharp, out, ring, current_theme(), wide=presenting())
     for at in clicked(
         chart, map(selection_of, heads), in_words(heads).replace("**", ""),
         f"needs_{view.request.name}_{step}", tables, width="content",
@@ -85,6 +87,8 @@ def draw_heads(view: View, trace: Trace) -> int | None:
     with words:
         edited = bool(view.entry.ref.edits)
         more = "**The maps take out one more part than your edits.** " * edited
+        for head in ring:
+            st.markdown(f"Outlined: {head.off.place}, the head that you chose last.")
         st.markdown(linked(more + in_words(heads, len(out), edited), "nats"))
         st.markdown(_agreement(sharp, heads))
         st.markdown("Remove the most needed heads:")

@@ -193,8 +193,10 @@ def _leave(riddle: Riddle, staged: Sequence[Staged], breaks: Sequence[Break | No
         step = target.step
         trials = tried.trials if (tried := breaks[at]) else ()
         for kind, layer, head in (trial.head for trial in trials if trial.hit):
+            url_state.put_head(kind, layer, head)
             stack, _, block = kind.replace("cross", "decoder_cross").partition("_")
-            link["focus"] = f"{stack}.{layer + 1}.{block}.{head + 1}"
+            if to == "floor":
+                link["focus"] = f"{stack}.{layer + 1}.{block}.{head + 1}"
     for stop in ways:
         open_page(to, {**link, "step": str(step + 1)})
         say_next(sentence, stop.text.format(pronoun=code(riddle.pronoun)))
@@ -295,9 +297,8 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     act, referent, look, written = staged.act, staged.referent, staged.look, staged.pronoun()
     at, beside = (float(staged.light[word]) for word in referent.nouns)
     who = "The same head" if look else "The mean of the decoder's heads"
-    if before is None and look:
-        stack = "encoder" if look.kind == "encoder_self" else "decoder"
-        who = f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
+    if before is None and staged.lit:
+        who = staged.lit.off.place.capitalize()
     values = {
         **vars(act), "pronoun": riddle.pronoun, "written": written, "head": who, "at": at,
         "beside": beside, "heads": referent.n_heads, "lean": (referent.preferred == 0).sum(),
@@ -314,7 +315,8 @@ def scene(riddle: Riddle, before: Staged | None, staged: Staged) -> Scene:
     return Scene(
         staged.trace, referent, "cross" if look is None else look.kind, staged.light,
         "" if other else swapped, (right, wrong), LIGHT.said(form, **values).because,
-        LIGHT.text.format(**values), target and break_of(staged.trace, target, staged.lit, {}),
+        LIGHT.text.format(**values), GUESS.text.format(**values) if form == "mistaken" else "",
+        target and break_of(staged.trace, target, staged.lit, {}),
     )  # fmt: skip
 
 

@@ -37,12 +37,12 @@ def scenes(traces: Sequence[Trace]) -> list[Scene]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "stack"), [("encoder_self", "the encoder"), ("cross", "the decoder")]
+    ("kind", "name"), [("encoder_self", "Encoder self-attention"), ("cross", "Cross-attention")]
 )
-def test_scenes_name_the_head_and_give_both_nouns(kind: str, stack: str) -> None:
+def test_scenes_name_the_head_and_give_both_nouns(kind: str, name: str) -> None:
     lit = [aimed(scene(seed), kind, 1, 3, ANIMAL) for seed in range(3)]
     first, second, last = scenes(lit)
-    said = f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00."
+    said = f"{name} layer 2, head 4 gives animal 1.00 of its weight, street 0.00."
     assert said in plain(first)
     assert first.verdict.split("**")[1::2] == [
         lit[0].predicted_tokens[STEP].lstrip("▁"),
@@ -74,10 +74,10 @@ def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
 
 
 @pytest.mark.parametrize(("pronoun", "translation", "said"), [
-    ("es", "Das Tier, weil es müde war.", "The model writes es, as “das Tier” needs. In"),
-    ("er", "Das Tier, weil er müde war.", "The model writes er, but “das Tier” needs es. In"),
+    ("es", "Das Tier, weil es müde war.", "The model writes es, as “das Tier” needs. C"),
+    ("er", "Das Tier, weil er müde war.", "The model writes er, but “das Tier” needs es. C"),
     ("er", "Das Tier, der Weg, er.", "The model gets it wrong: its er fits “der Weg”, but"),
-    ("er", "Der Hund, weil er müde war.", "The model writes er. In"),
+    ("er", "Der Hund, weil er müde war.", "The model writes er. C"),
 ])  # fmt: skip
 def test_a_scene_says_whether_the_pronoun_fits_its_noun(
     pronoun: str, translation: str, said: str

@@ -58,6 +58,7 @@ class Scene:
     replies: tuple[str, str]  # to the right noun, the first, and to the other
     verdict: str  # explanation of the light, strong words between **
     detail: str  # text below the verdict
+    mistake: str  # the model's wrong pronoun, "" if it is right
     breaks: Break | None = None  # None if there is no word to lose
 
 

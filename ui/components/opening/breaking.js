@@ -80,19 +80,20 @@ export const breakPart = {
   /** A button that asks which head a scene's word depends on. */
   guessAt(at, look) {
     const { scenes, guesses, guess } = this.header;
+    const asked = at === this.at ? guess : `${guess} with “${this.nouns(at)[0]}”`;
     const onclick = () => {
       this.turn(at);
       this.guessing = true;
       this.tell();
     };
-    return make("button", look, { onclick }, guesses.indexOf(at) ? `Lose “${scenes[at].breaks.word}” instead` : guess);
+    return make("button", look, { onclick }, guesses.indexOf(at) ? `Lose “${scenes[at].breaks.word}” instead` : asked);
   },
 
   /** The cells' looks in words. */
   legend({ word }) {
     const looks = { lit: "the head lit at the start", tried: `removed: “${word}” stays`, hit: `removed: “${word}” is lost` };
     return make("p", "detail", Object.entries(looks).map(
-      ([look, words]) => make("span", "look", make("span", `head ${look}`), words)));
+      ([look, words]) => make("span", "look", make("span", `head ${look}`), words)), make("span", "look", this.scene.mistake));
   },
 
   /** All heads by kind, a row for each numbered layer; arrow keys move within a kind. */
