@@ -86,7 +86,7 @@ def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
     blocks: list[Block] = [*rows, *(ColourBar(*ends, preset) for ends in colours.ends.items())]
     share = (room - _stacked(blocks, preset)) / len(rows)
     for row in rows:
-        row.place(max(share, 4 * preset.small), colours)
+        row.place(max(share, 4 * preset.small, *row.labelled), colours)
     return blocks
 
 
@@ -149,6 +149,7 @@ class _Row:
         self.cell = min(preset.cell, room / columns) if columns else 0.0
         self.titles = self._titles(self.cell, 3)
         self.lines = max(map(len, self.titles))
+        self.labelled = [part.labelled for part in self.parts if preset.height]
         labels = max(part.m and part.top for part in self.parts)
         for part in self.parts:
             part.top = labels if part.m else part.top

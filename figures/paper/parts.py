@@ -31,6 +31,7 @@ from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
 _APART = 1.05  # label distance, in type sizes
 _LEAST_LABEL = 0.65  # of a slide's labels, in type sizes
+_LABELLED = 20  # rows of which every second has a label
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
 _MOST_SIDE = 512  # pixels of a picture before enlargement
 #: Matrices with an aspect ratio above `_LONG` may have cells with one of up to `_STRETCH`.
@@ -57,7 +58,10 @@ class Matrix:
             self.columns = []
         self.left = width(self.rows, size) + (2 if panel.row_title else 0.5) * size
         self.top = width(self.columns, size) + (1.8 if panel.column_title else 0.5) * size
-        self.left, self.top = self.left if self.rows else 0.0, self.top if self.columns else 0.0
+        self.left = self.left if self.rows else 0.0
+        self.top = self.top if self.columns else 0.4 * size
+        #: height for every second label, on a slide
+        self.labelled = min(self.n, _LABELLED) * _APART * self.least / 2 if self.rows else 0.0
 
     def draw(self, ax: Axes, room: float, colours: Colours) -> None:
         """Draw on axes of the matrix's size; `room` is the width for the column title."""
@@ -194,7 +198,7 @@ class Plot:
     """A series with room for ticks, titles and legend, in points."""
 
     m = 0  # no matrix columns
-    wide = high = 0.0
+    wide = high = labelled = 0.0
 
     def __init__(self, series: Series, preset: Preset, room: float) -> None:
         self.part, self.preset, size = series, preset, preset.small

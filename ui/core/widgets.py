@@ -310,7 +310,7 @@ def draw_text(text: str, language: str, new: str = "") -> None:
         new: what follows, in bold.
     """
     bold = f"<b>{escape(new)}</b>" if new else ""
-    st.html(f'<p translate="no" lang="{escape(language)}">{escape(text)}{bold}</p>')
+    _draw_html(f"{escape(text)}{bold}", language)
 
 
 def draw_changed(text: str, language: str, before: str) -> None:
@@ -318,7 +318,12 @@ def draw_changed(text: str, language: str, before: str) -> None:
     changed, _ = not_shared(text.split(), before.split())
     parts = enumerate(re.split(r"(\s+)", escape(text)))  # words, and the spaces between them
     shown = "".join(f"<u>{part}</u>" if at / 2 in changed else part for at, part in parts)
-    st.html(f'<p translate="no" lang="{escape(language)}">{shown}</p>')
+    _draw_html(shown, language)
+
+
+def _draw_html(shown: str, language: str) -> None:
+    scrolls = ' tabindex="0"' * (len(shown) > 100)  # a long text, see style.css
+    st.html(f'<p translate="no" lang="{escape(language)}"{scrolls}>{shown}</p>')
 
 
 def raw_box(

@@ -168,6 +168,7 @@ class ToyRun:
         """
         while self.update < self.updates and self._wait():
             self._step()
+        self.job(self.update, self.updates)
         for lane in self.lanes:
             accuracy = lane.accuracy(None)
             self._log(lane, {"accuracy": accuracy})
