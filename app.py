@@ -64,8 +64,9 @@ def main() -> None:
         path, values = frame.view_beside(here, by)
         url_state.bring(values)
     if path and path != here.path:
-        query = url_state.next_query(here.params, frame.page_at(path).params)
-        st.switch_page(pages[path], query_params=query | values)  # as a link, so all of it counts
+        # As a link, so all of it counts, and as the page writes it, so that Back leads here.
+        query = url_state.written_beside(here.params) | values
+        st.switch_page(pages[path], query_params=query)
     touring = bool(url_state.get(guide.TOUR) or url_state.get(guide.LECTURE))
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture

@@ -388,15 +388,10 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
     return {name: raw for name, raw in raws.items() if raw}
 
 
-def next_query(left: Iterable[Param[Any]], params: Iterable[Param[Any]]) -> dict[str, str]:
-    """Return the query of the page to open: its settings, and those not of the page that is left.
-
-    Any other query would be rewritten there, and Back would lead to the page itself.
-    """
-    own = {param.name for param in left}
-    show(*params, only=True)
-    st.session_state[_SHOWN] += [name for name in _dict(_WRITTEN) if name not in own]
-    return query()
+def written_beside(params: Iterable[Param[Any]]) -> dict[str, str]:
+    """Return the URL's settings without these."""
+    own = {param.name for param in params}
+    return {name: raw for name, raw in _dict(_WRITTEN).items() if name not in own}
 
 
 def _recent() -> list[tuple[float, dict[str, str]]]:

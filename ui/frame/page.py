@@ -238,7 +238,7 @@ def why_not(view: View, page: Page) -> str | None:
     missing = [kind for kind in page.maps if kind not in tracer.kinds]
     if missing:
         return (
-            f"This page needs {_listed(missing)}, and {tracer.name} has only "
+            f"This page needs {_listed(missing)}, and this model has only "
             f"{_listed(tracer.kinds)}."
         )
     reasons = (tracer.lacks(ability) for ability in page.needs)

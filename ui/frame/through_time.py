@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import streamlit as st
 
-from figures.labels import code, probability
+from figures.labels import code, plain, probability
 from transformer.checkpoint.reference import at, split_name
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.doubts import headline
 from ui.core.examples import examples_for, languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
@@ -23,7 +24,7 @@ from ui.core.view import CHECKPOINT, Side, View, is_blank
 from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results
-from ui.work.desk import get_trace
+from ui.work.desk import get_trace, prepare
 
 #: Seconds per snapshot while playing.
 PACE = 1.4
@@ -108,7 +109,7 @@ def draw_bar(view: View) -> None:
             "Close", icon=":material/close:", type="tertiary", key="close_time",
             on_click=show, args=(None,), help="Go back to the finished model.",
         )  # fmt: skip
-        st.caption(_about(entry, now))
+        st.caption(_about(view, now))
         if playing:
             _clock(name, stops)
 
@@ -121,9 +122,9 @@ def others_in_time(entry: Entry) -> tuple[str, ...]:
     return tuple(at(entry.whole, updates) for updates in others)
 
 
-def _about(entry: Entry, now: int | None) -> str:
+def _about(view: View, now: int | None) -> str:
     """Describe a snapshot: its updates, how well it predicts, and the finished model."""
-    history = entry.history
+    entry, history = view.entry, view.entry.history
     here = next(snapshot for snapshot in history.snapshots if snapshot.updates == now)
     when = f"After {now:,}" if now else "Before the first"
     text = f"{when} of {history.snapshots[-1].updates:,} updates"
@@ -134,10 +135,14 @@ def _about(entry: Entry, now: int | None) -> str:
     if math.isfinite(here.val_nll):
         target = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
-            f" In text it was not trained on, the right {target} gets a probability of "
+            f" In unseen text, the right {target} gets a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
-    return linked(f"{text}  \n{finished_in_words(entry)}", "nats")
+    text += f"  \n{finished_in_words(entry)}"
+    if entry.stack is None and not is_blank(view.sentence):
+        (trace,) = prepare(view, [_of_finished(view).request])
+        text += f" The finished model writes “{plain(headline(trace))}”" if trace else ""
+    return linked(text, "nats")
 
 
 def finished_in_words(entry: Entry) -> str:
@@ -158,14 +163,15 @@ def finished(side: Side) -> Side | None:
 
     Default choices are made for it, and stay as the training plays.
     """
-    alone = side.view.entry.updates is not None and not side.letter
-    return _finished(side) if alone else None
-
-
-def _finished(side: Side) -> Side:
-    entry = side.view.entry
-    view = replace(side.view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
+    if side.view.entry.updates is None or side.letter:
+        return None
+    view = _of_finished(side.view)
     return replace(side, view=view, trace=get_trace(view))
+
+
+def _of_finished(view: View) -> View:
+    entry = view.entry
+    return replace(view, entry=replace(entry, name=entry.whole, ref=entry.ref.after(None)))
 
 
 @st.fragment(run_every=PACE)
