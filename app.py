@@ -65,8 +65,7 @@ def main() -> None:
         url_state.bring(values)
     if path and path != here.path:
         # As a link, so all of it counts, and as the page writes it, so that Back leads here.
-        query = url_state.written_beside(here.params) | values
-        st.switch_page(pages[path], query_params=query)
+        st.switch_page(pages[path], query_params=url_state.written_beside(here.params) | values)
     touring = bool(url_state.get(guide.TOUR) or url_state.get(guide.LECTURE))
     stop = guide.current_stop() if touring else None
     lecturing = stop is not None and stop.tour.lecture

@@ -125,8 +125,7 @@ def path_picture(
         for (level, place), word, dy in ((path[0], "from", 17), (path[-1], "to", -15))
     ]  # fmt: skip
     parts = [*([lines] if edges else []), dots, *words]
-    height = min(380, 130 + 60 * levels)
-    return quiet(alt.layer(*parts), theme, height=height)
+    return quiet(alt.layer(*parts), theme, height=min(380, 130 + 60 * levels))
 
 
 def _family(name: str) -> str:

@@ -116,8 +116,7 @@ def as_plotly(table: Bytes) -> list[list[float | str]]:
 
 def attention_plotly(theme: Theme) -> list[list[float | str]]:
     """Return the attention scale as a Plotly colorscale over weights 0 to 1."""
-    stops = as_plotly(attention_table(theme))
-    return [[float(share) ** 2, colour] for share, colour in stops]
+    return [[float(share) ** 2, colour] for share, colour in as_plotly(attention_table(theme))]
 
 
 def as_altair(table: Bytes) -> list[str]:

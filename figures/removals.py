@@ -41,8 +41,7 @@ def head_needs(
     chrome = CHROME[theme]
     limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
     change = alt.Scale(type="sqrt", domain=[-limit, limit], range=as_altair(signed_table(theme)))
-    greys = [chrome.surface, chrome.ink]
-    weight = alt.Scale(domain=[0, 1], range=greys, interpolate="rgb")
+    weight = alt.Scale(domain=[0, 1], range=[chrome.surface, chrome.ink], interpolate="rgb")
     tables: list[Drawn] = []
     last = list(heads)[-1]
     for kind, changes in heads.items():

@@ -16,7 +16,7 @@ from ui.work import results
 _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
 
 
-_TEXT = re.compile(r'<p translate="no" lang="\w*">(.*)</p>', re.DOTALL)
+_TEXT = re.compile(r'<p translate=no lang="\w*"[^>]*>(.*)</p>', re.DOTALL)
 
 
 def unlinked(text: str) -> str:

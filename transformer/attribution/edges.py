@@ -295,8 +295,7 @@ def _blocks(model: Any, trace: Trace) -> dict[AttentionKind, list[_Block]]:
     else:
         stacks = {"decoder" if model.config.causal else "encoder": model.layers}
         ids = trace.tgt_ids if model.config.causal else trace.src_ids
-        text = torch.tensor([ids], device=model.generator.weight.device)
-        model.read(text, hooks=record)
+        model.read(torch.tensor([ids], device=model.generator.weight.device), hooks=record)
     blocks: dict[AttentionKind, list[_Block]] = {kind: [] for kind in ATTENTION_KINDS}
     for stack, layers in stacks.items():
         before = record[Site(stack, None, "embedding", "hidden")]

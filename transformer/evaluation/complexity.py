@@ -350,8 +350,7 @@ def held_bytes(layer: nn.Module, x: Tensor) -> int:
     Weights, the input, and the kernels' own scratch memory are left out.
     """
     # Not in inference mode, where composite operations are not decomposed.
-    known = (x, *layer.parameters(), *layer.buffers())
-    counter = _Counter(known)
+    counter = _Counter((x, *layer.parameters(), *layer.buffers()))
     with torch.no_grad(), counter:
         layer(x)
     return counter.most

@@ -209,8 +209,7 @@ def predictions(
     Returns: "perplexity", "right" (a share), and "tokens" predicted; NaN for none.
     """
     _, texts = encode_pairs(pairs, tokenizer, model.config.max_positions)
-    examine = task_of(recipe, tokenizer).examine
-    nll, right, count = tally(model, texts, texts, prepare=examine)
+    nll, right, count = tally(model, texts, texts, prepare=task_of(recipe, tokenizer).examine)
     mean = count or math.nan
     return {
         "perplexity": round(math.exp(nll / mean), 3),

@@ -202,5 +202,4 @@ def tune(
     scores = [bleu_of(rows.sum(axis=0)) for rows in statistics]
     drawn = resampled(statistics, sources, resamples=resamples, seed=SEED)
     compared = differences(drawn, scores, settings.index(PAPER_DECODING), confidence=CONFIDENCE)
-    trials = map(Trial, settings, scores, compared)
-    return Tuning(tuple(trials), len(pairs), len({*sources}))
+    return Tuning(tuple(map(Trial, settings, scores, compared)), len(pairs), len({*sources}))

@@ -38,8 +38,7 @@ def _bytes(start: str) -> re.Pattern[bytes]:
 
 def _row(row: dict[str, Any]) -> Unread:
     lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
-    starts = tuple(map(_bytes, row.get("starts", ())))
-    return Unread(**{**row, **lists, "starts": starts})
+    return Unread(**{**row, **lists, "starts": tuple(map(_bytes, row.get("starts", ())))})
 
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

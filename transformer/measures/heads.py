@@ -258,8 +258,7 @@ def even_share(mask: Bools, *, causal: bool = False) -> float:
 def ranked(shares: Floats | NDArray[np.float64]) -> list[tuple[Head, float]]:
     """Return heads with their shares [L, H], largest first; ties keep head order."""
     order = np.argsort(-shares, axis=None, kind="stable")
-    n_heads = shares.shape[1]
-    return [(divmod(int(at), n_heads), float(shares.flat[at])) for at in order]
+    return [(divmod(int(at), shares.shape[1]), float(shares.flat[at])) for at in order]
 
 
 def _seen(mask: Bools, causal: bool) -> NDArray[np.int64]:

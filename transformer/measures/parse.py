@@ -40,8 +40,7 @@ def parsed(
     """Return the parse spelled by token ids, without `</s>`."""
     items = tuple(item for item, _ in _items(ids, spelling))
     rebuilt = rebuild(items, ["".join(_spelled(word, spelling)) for word in words])
-    tree = _with_words(rebuilt.tree, iter(words))
-    return Parse(replace(rebuilt, tree=tree), items, complete)
+    return Parse(replace(rebuilt, tree=_with_words(rebuilt.tree, iter(words))), items, complete)
 
 
 def _spelled(word: str, spelling: "Tokenizer") -> list[str]:

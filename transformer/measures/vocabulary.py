@@ -166,5 +166,4 @@ def principal_axes(points: Floats, k: int = 2) -> Axes:
 
 def project(points: Floats, axes: Axes) -> Floats:
     """Return coordinates along the axes, [n, d] to [n, k]."""
-    coordinates = (points - axes.centre) @ axes.directions.T
-    return coordinates.astype(np.float32)
+    return ((points - axes.centre) @ axes.directions.T).astype(np.float32)

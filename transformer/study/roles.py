@@ -108,8 +108,7 @@ def aligned(
     positions: list[list[int]] = [[] for _ in sentence.words]
     start = next((at for at in range(len(tokens)) if at not in special), len(tokens))
     end = next((at for at in range(start, len(tokens)) if at in special), len(tokens))
-    groups = word_groups(tokens[start:end], only_spaces=True)
-    begins = [start + group[0] for group in groups]
+    begins = [start + group[0] for group in word_groups(tokens[start:end], only_spaces=True)]
     chunks: dict[int, list[int]] = defaultdict(list)
     for word, chunk in enumerate(sentence.chunks):
         chunks[chunk].append(word)

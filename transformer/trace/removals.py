@@ -78,8 +78,7 @@ def without_heads(
 
     Returns: [L, H, T] by kind, in nats; negative where a token becomes less likely.
     """
-    heads = heads_of(model.config.head_shapes)
-    sets = [[head.off] for head in heads]
+    sets = [[head.off] for head in heads_of(model.config.head_shapes)]
     rows = iter(with_edits(model, trace, sets, excluded=excluded, progress=progress))
     return {
         kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)

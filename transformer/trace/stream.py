@@ -52,8 +52,7 @@ def lens(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> L
 
     Args: excluded: ids without probability, as in the search.
     """
-    config = model.config
-    last = config.n_decoder_layers - 1
+    last = model.config.n_decoder_layers - 1
     sites = [Site("decoder", None, "embedding", "hidden")]
     sites += [Site("decoder", n, "feed_forward", "hidden") for n in range(last + 1)]
     record = read(model, trace, Record(sites))

@@ -84,8 +84,7 @@ class Pcfg:
                 single = self.steps[symbol] + best[span][:n]
                 if single.max() > scores.max(initial=-np.inf) + 1e-9:
                     return (Tree(name, grow(int(single.argmax()), span)),)
-            first = np.argmax(scores > scores.max() - 1e-9)
-            at, which = np.unravel_index(first, scores.shape)
+            at, which = np.unravel_index(np.argmax(scores > scores.max() - 1e-9), scores.shape)
             cut = start + 1 + int(at)
             children = grow(int(lefts[which]), (start, cut)) + grow(int(rights[which]), (cut, end))
             return (Tree(name, children),) if symbol < n else children

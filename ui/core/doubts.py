@@ -131,8 +131,7 @@ def known_mistake(entry: Entry, sentence: str, translation: str) -> str:
 def doubts(entry: Entry, trace: Trace, *, sampled: bool = False) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
     doubtful, cut, text = uncertainty(trace), cut_notice(trace), entry.training_text
-    mistake = known_mistake(entry, trace.source, trace.text)
-    reasons = [length_warning(text, trace), mistake]
+    reasons = [length_warning(text, trace), known_mistake(entry, trace.source, trace.text)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace.src_tokens, trace.src_unknown)
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}

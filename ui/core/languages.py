@@ -69,8 +69,7 @@ def nearest_code(codes: Sequence[str], language: str) -> str:
     """Return the code among `codes` for the same language, or ""."""
     if not language or language in codes:
         return language
-    name = name_of(language)
-    return next((code for code in codes if name_of(code) == name != language), "")
+    return next((code for code in codes if name_of(code) == name_of(language) != language), "")
 
 
 def name_of(code: str) -> str:

@@ -303,14 +303,14 @@ def draw_hint(name: str) -> None:
 
 
 def draw_text(text: str, language: str, new: str = "") -> None:
-    """Show a model's text literally; browsers do not translate it.
+    """Show a model's text literally; browsers do not translate it, and a long one takes the focus.
 
     Args:
         language: for the `lang` attribute, see `View.spoken`.
         new: what follows, in bold.
     """
-    bold = f"<b>{escape(new)}</b>" if new else ""
-    _draw_html(f"{escape(text)}{bold}", language)
+    shown = escape(text) + f"<b>{escape(new)}</b>" * bool(new)
+    st.html(f'<p translate=no lang="{escape(language)}"{text[100:] and " tabindex=0"}>{shown}</p>')
 
 
 def draw_changed(text: str, language: str, before: str) -> None:
@@ -318,12 +318,7 @@ def draw_changed(text: str, language: str, before: str) -> None:
     changed, _ = not_shared(text.split(), before.split())
     parts = enumerate(re.split(r"(\s+)", escape(text)))  # words, and the spaces between them
     shown = "".join(f"<u>{part}</u>" if at / 2 in changed else part for at, part in parts)
-    _draw_html(shown, language)
-
-
-def _draw_html(shown: str, language: str) -> None:
-    scrolls = ' tabindex="0"' * (len(shown) > 100)  # a long text, see style.css
-    st.html(f'<p translate="no" lang="{escape(language)}"{scrolls}>{shown}</p>')
+    st.html(f'<p translate=no lang="{escape(language)}"{text[100:] and " tabindex=0"}>{shown}</p>')
 
 
 def raw_box(

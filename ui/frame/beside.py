@@ -51,8 +51,7 @@ class Setup:
         """Pairings on offer; a file of arrays has only one sentence."""
         if self.left.kind == "archive":
             return PAIRINGS[:1]
-        edited = any(view.entry.ref.edits for view in self.views)
-        return PAIRINGS if edited else PAIRINGS[:2]
+        return PAIRINGS if any(view.entry.ref.edits for view in self.views) else PAIRINGS[:2]
 
     @property
     def names(self) -> tuple[str, str]:

@@ -237,10 +237,7 @@ def why_not(view: View, page: Page) -> str | None:
     tracer = get_tracer(view)
     missing = [kind for kind in page.maps if kind not in tracer.kinds]
     if missing:
-        return (
-            f"This page needs {_listed(missing)}, and this model has only "
-            f"{_listed(tracer.kinds)}."
-        )
+        return f"This page needs {_listed(missing)}; this model has only {_listed(tracer.kinds)}."
     reasons = (tracer.lacks(ability) for ability in page.needs)
     return next((reason for reason in reasons if reason is not None), None)
 

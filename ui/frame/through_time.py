@@ -163,10 +163,8 @@ def finished(side: Side) -> Side | None:
 
     Default choices are made for it, and stay as the training plays.
     """
-    if side.view.entry.updates is None or side.letter:
-        return None
-    view = _of_finished(side.view)
-    return replace(side, view=view, trace=get_trace(view))
+    view, alone = _of_finished(side.view), side.view.entry.updates is not None and not side.letter
+    return replace(side, view=view, trace=get_trace(view)) if alone else None
 
 
 def _of_finished(view: View) -> View:

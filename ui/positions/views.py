@@ -160,8 +160,7 @@ def draw_positions(
         key: of the chart.  alt: for screen readers.
         marks: `trained` and `limit` of `figures.positions.encoding_heatmap`.
     """
-    theme = current_theme()
-    figure = drawn(plots.encoding_heatmap, table, theme, height=height, **marks)
+    figure = drawn(plots.encoding_heatmap, table, current_theme(), height=height, **marks)
     draw_plot(place, figure, key, alt)
 
 

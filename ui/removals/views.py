@@ -75,8 +75,11 @@ def draw_heads(view: View, trace: Trace) -> int | None:
     effects = computed(view, NEEDS)
     heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, out = looks(trace, step), heads_taken(view, trace)
-    chosen = tuple(map(url_state.get, (KIND, LAYER, HEAD))) if said_next(view.sentence) else ()
-    ring = [head for head in ranked(heads) if (head.kind, head.layer + 1, head.head + 1) == chosen]
+    chosen = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
+    ring = [
+        head for head in ranked(heads)
+        if said_next(view.sentence) and (head.kind, head.layer + 1, head.head + 1) == chosen
+    ]  # fmt: skip
     chart = head_needs(heads, sharp, out, ring, current_theme(), wide=presenting())
     for at in clicked(
         chart, map(selection_of, heads), in_words(heads).replace("**", ""),

@@ -57,8 +57,7 @@ def token_now(reading: Reading, vocab_size: int) -> int:
 
 def get_reading(view: View, side: TextSide) -> Reading:
     """Return one side's text in pieces, for a model with an available vocabulary."""
-    typed = view.request.sentence
-    return computed(view, Computation.of(views.read_side, side, typed))
+    return computed(view, Computation.of(views.read_side, side, view.request.sentence))
 
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:

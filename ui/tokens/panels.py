@@ -226,8 +226,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     unit = "; log p in nats" if _SCORES[tokenizer.kind] == "log p" else ""
     left.caption(linked(f"{len(matches):,} of {len(pieces):,} pieces{cut}{unit}", "log p", "nats"))
     alt = "Number of word-initial and word-internal pieces by length."
-    chart = drawn(length_bars, length_counts(pieces, kinds), current_theme())
-    draw_chart(chart, alt, right)
+    draw_chart(drawn(length_bars, length_counts(pieces, kinds), current_theme()), alt, right)
     download_below(place, view, "vocabulary-lengths", vocabulary, side=side)
 
 

@@ -361,8 +361,7 @@ def _draw_end(tour: Tour, scene: Scene) -> None:
 def _draw_question(here: TourStop, question: Question) -> None:
     guess = url_state.get(GUESS)
     if guess is None:
-        ask = question.ask if "**" in question.ask else f"**{question.ask}**"
-        st.markdown(_glossed(ask))
+        st.markdown(_glossed(question.ask if "**" in question.ask else f"**{question.ask}**"))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.pills(
                 "Predict before you see", range(len(question.options)),

@@ -64,8 +64,7 @@ def distance(scene: Scene) -> StopFacts:
 
     def product(i: int, j: int) -> float:
         table = position_vectors.encoding(2, width, "interleaved", i)
-        other = position_vectors.encoding(1, width, "interleaved", j)
-        return float(table[0] @ other[0])
+        return float(table[0] @ position_vectors.encoding(1, width, "interleaved", j)[0])
 
     target = product(5, 8)
     gaps = [abs(product(i, j) - target) for i, j in pairs]

@@ -287,8 +287,7 @@ def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
                 return ReadyFigure(grow(picture, scale))
             return ReadyChart(sized(picture))
 
-    key = blake2b(content, digest_size=16).digest()
-    return cast("T", PICTURES.once(key, ready))
+    return cast("T", PICTURES.once(blake2b(content, digest_size=16).digest(), ready))
 
 
 def get_translator(view: View) -> Translator:

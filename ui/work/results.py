@@ -81,8 +81,7 @@ def resolve(
     entry = usable.get(name) or find(usable, name)
     if entry is None:
         broken = any(entry.name == name for entry in listing)
-        whole = name.rpartition("@")[0]
-        names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
+        names = [*([] if broken else [name.rpartition("@")[0]]), DEFAULT_CHECKPOINT, *usable]
         entry = next((usable[other] for other in names if other in usable), None)
         reason = "" if not name else "cannot be used" if broken else "is not installed"
     # The listing may be older than the files.

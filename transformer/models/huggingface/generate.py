@@ -31,8 +31,7 @@ class Generation:
     @property
     def special(self) -> tuple[int, ...]:
         """Tokens that are not text."""
-        tokens = {*self.eos, self.pad, self.start}
-        return tuple(token for token in tokens if token is not None)
+        return tuple(token for token in {*self.eos, self.pad, self.start} if token is not None)
 
 
 def read_generation(settings: foreign.Settings, vocab_size: int, *, starts: bool) -> Generation:

@@ -77,8 +77,7 @@ def run(
         kind: _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
         for kind, attribute in OUTPUTS[family].items()
     }
-    logits = None if family == "encoder" else output.logits[0].float()
-    return PassOutput(maps, logits)
+    return PassOutput(maps, None if family == "encoder" else output.logits[0].float())
 
 
 def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:

@@ -325,5 +325,4 @@ class StackModel(Unedited):
             )
         record = Record(matching(name="weights"))
         hidden = self.model.read(torch.tensor([ids], device=self.device), hooks=record)
-        maps = record.layers(self.config.kind)[:, 0]
-        return to_array(maps), self.model.logits(hidden[0])
+        return to_array(record.layers(self.config.kind)[:, 0]), self.model.logits(hidden[0])

@@ -43,10 +43,6 @@ def _letters(rng: Random) -> str:
     return "".join(rng.choices(_LETTERS, k=rng.randint(1, MAX_LETTERS)))
 
 
-def _numbers(rng: Random) -> str:
-    return f"{rng.randint(0, 99):02}+{rng.randint(0, 99):02}"
-
-
 def _sum(text: str) -> str:
     first, second = text.split("+")
     return f"{int(first) + int(second):03}"
@@ -68,7 +64,7 @@ _PAIRS: dict[str, tuple[Callable[[Random], str], Callable[[str], str]]] = {
     "reverse": (_letters, lambda text: text[::-1]),
     "copy": (_letters, lambda text: text),
     "sort": (_letters, lambda text: "".join(sorted(text))),
-    "add": (_numbers, _sum),
+    "add": (lambda rng: f"{rng.randint(0, 99):02}+{rng.randint(0, 99):02}", _sum),
     "translate": (_phrases, _french),
 }
 TASKS = {name: Task(*makers, **TOYS["tasks"][name]) for name, makers in _PAIRS.items()}

@@ -80,13 +80,14 @@ export const breakPart = {
   /** A button that asks which head a scene's word depends on. */
   guessAt(at, look) {
     const { scenes, guesses, guess } = this.header;
-    const asked = at === this.at ? guess : `${guess} with “${this.nouns(at)[0]}”`;
+    const { breaks, words, nouns } = scenes[at];
+    const asked = at === this.at ? guess : `${guess} with “${words[nouns[0]]}”`;
     const onclick = () => {
       this.turn(at);
       this.guessing = true;
       this.tell();
     };
-    return make("button", look, { onclick }, guesses.indexOf(at) ? `Lose “${scenes[at].breaks.word}” instead` : asked);
+    return make("button", look, { onclick }, guesses.indexOf(at) ? `Lose “${breaks.word}” instead` : asked);
   },
 
   /** The cells' looks in words. */

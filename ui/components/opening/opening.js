@@ -88,11 +88,6 @@ class Opening {
     if (this.guess !== null) this.written(step);
   }
 
-  nouns(at) {
-    const { nouns, words } = this.header.scenes[at];
-    return nouns.map((noun) => words[noun].replace(/\P{L}+$/u, ""));
-  }
-
   written(count) {
     this.tokens.forEach((token, i) => token.classList.toggle("on", i < count));
   }
@@ -135,6 +130,7 @@ class Opening {
   ask() {
     cancelAnimationFrame(this.frame);
     const { question, why } = this.header;
+    const nouns = this.scene.nouns.map((at) => this.words[at].firstChild.textContent.replace(/\P{L}+$/u, ""));
     this.written(this.scene.step);
     this.shine(null, [], 0);
     this.tokens[this.scene.step].classList.add("slot");
@@ -147,7 +143,7 @@ class Opening {
       else this.show(this.at);
     };
     const answers = make("div", "choices",
-      this.nouns(this.at).map((noun, i) => make("button", "answer", { onclick: (event) => take(i, event) }, noun)));
+      nouns.map((noun, i) => make("button", "answer", { onclick: (event) => take(i, event) }, noun)));
     this.below.replaceChildren(heading, make("p", "", why), answers);
     if (document.activeElement === document.body) heading.focus({ preventScroll: true });
     else this.live.textContent = `${question} ${why}`;
