@@ -135,7 +135,7 @@ def test_one_query_stands_out_on_both(open_page: RunApp, monkeypatch: pytest.Mon
 
 def test_a_translation_is_followed_so_that_rows_line_up(open_page: RunApp, root: Path) -> None:
     app = open_page(other="other", kind="cross", beside="difference")
-    assert "cannot be paired" in said(app) and "Switch on" in said(app)
+    assert "cannot be paired" in said(app) and app.button("to_follow")
     app.toggle(key="follow_widget").set_value(True).run()
     assert app.query_params["follow"] == "on"
     left = Translator.load(root / "alpha", "cpu").trace(CAT)

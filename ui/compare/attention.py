@@ -1,5 +1,6 @@
 """Attention on both sides: single maps, all heads, lines, and differences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from ui.attention.choice import (
 )
 from ui.attention.maps import AttentionChoice, Maps, largest_cells, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
-from ui.compare.choice import can_follow, compared
+from ui.compare.choice import CompareChoice, can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
 from ui.compare.pairing import (
     LEAST,
@@ -95,6 +96,16 @@ class Both:
         return one, other
 
     @property
+    def as_shown(self) -> bool:
+        """True if differences have the units on screen."""
+        return self.fit.units == self.choices[0].units
+
+    @property
+    def ringed(self) -> Sequence[tuple[int, int]]:
+        """The cells to frame: they differ most."""
+        return largest_cells(np.abs(self.difference.weights), LEAST) if self.as_shown else ()
+
+    @property
     def difference(self) -> Map:
         """A - B, of paired maps."""
         return difference_map(*self.maps, self.choices)
@@ -141,13 +152,16 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     if not kinds:
         st.info("A and B have no kind of attention in common.", icon=":material/info:")
         return None
-    kind = kind_now(left, right)
+    kind, by_place = kind_now(left, right), pair.setup.pairing != "models"
+    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=by_place)
     with pair.controls:
         if displays:
-            labels = {name: label for name, (label, _) in DISPLAYS.items()}
+            labels = {name: label for name, (label, _) in DISPLAYS.items()
+                      if fit.units or name != "difference"}  # fmt: skip
             st.selectbox(
                 "Show", list(labels), format_func=labels.__getitem__, width=145,
-                label_visibility="collapsed", **bound(BESIDE),
+                label_visibility="collapsed",
+                **bound(BESIDE, value=display if display in labels else "matrix"),
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
@@ -160,7 +174,6 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         draw_dim()
         draw_combine()
     units = url_state.get(UNITS)
-    fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
     if display.startswith("difference") and fit.units:
         units = fit.units
     one, two = (
@@ -198,18 +211,38 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
-    with st.container(horizontal=True, vertical_alignment="center"):  # in sight of a class
-        st.markdown(_about_row(both), width="content")
-        if display == "matrix":
-            st.button(
-                "Difference", key="to_difference", on_click=url_state.put,
-                args=(BESIDE, "difference"), disabled=not both.fit.units, help=both.fit.why or None,
-            )  # fmt: skip
+    if display == "difference" and not both.fit.units:
+        display = "matrix"
+    _draw_row(both, display)
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
         st.caption(text)
     return _download(both, display)
+
+
+def _draw_row(both: Both, display: str) -> None:
+    """Draw, in sight of a class, a sentence about the maps and the way to their difference."""
+    fit, right = both.fit, both.pair.setup.right
+    other = {"matrix": "difference", "difference": "matrix"}.get(display)
+    about = _about_row(both, framed=display in ("matrix", "grid"))
+    if display == "difference":
+        about = (
+            f"**{KIND_NAMES[both.kind]}, {plain(both.difference.name)}.** Orange: A looks more; "
+        )
+        about += "blue: B looks more."
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(about, width="content")
+        if other:
+            st.button(
+                DISPLAYS[other][0], key=f"to_{other}", on_click=url_state.put, args=(BESIDE, other),
+                disabled=not fit.units, help=fit.why or None,
+            )  # fmt: skip
+        if fit.helps and can_follow(right) and st.button(
+            "Let B follow A’s translation", key="to_follow", on_click=url_state.put,
+            args=(CompareChoice.follow, True), type="tertiary", icon=":material/join_inner:",
+        ):  # fmt: skip
+            st.rerun()
 
 
 def _settings(side: Side) -> Changes:
@@ -245,52 +278,50 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
     """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
-    drawn = shown_map(maps, choice)
-    if both.fit.units == choice.units:
-        cells = largest_cells(np.abs(both.difference.weights), LEAST)
-        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps), foot=_FOOT)
-    framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
+    drawn = replace(shown_map(maps, choice), ringed=both.ringed, foot=_FOOT, paired=True)
+    if both.as_shown:
+        drawn = replace(drawn, changed=changed_labels(*both.maps))
     name = f"{KIND_NAMES[both.kind]}, {drawn.name[:1].lower()}{drawn.name[1:]}"
-    st.markdown(f"{side.lead}{plain(name)}{framed}")
+    st.markdown(f"{side.lead}{plain(name)}")
     show(drawn.lens(max_height), key=key)
-    draw_keys(side.view, choice, f"{key}_every")
+
+
+def draw_side_keys(both: Both, side: Side) -> None:
+    """Draw one side's attention by class of key."""
+    draw_keys(side.view, both.of(side)[0], side.key("compare_lens_every"))
 
 
 def _matrices(both: Both) -> None:
-    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
-    if both.fit.units == both.choices[0].units:
+    both.pair.rows(
+        lambda side: draw_lens(both, side, side.key("compare_lens")), partial(draw_side_keys, both)
+    )
+    if both.as_shown:
         st.caption(largest_differences(*both.shown, both.difference))
 
 
-def _about_row(both: Both) -> str:
-    """Return a sentence on the last row with another word, or "" if maps have no common rows."""
-    paired = both.fit.units == both.choices[0].units
-    rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
-    if not rows:
-        return ""
-    most = url_state.indices(most_different_head(*both.maps) or (), both.maps[0].weights.shape)
-    only = all(choice.cell == most for choice in both.choices)
-    return row_sentence(*both.shown, rows[-1]) + " No head differs more." * only
-
-
-def _say_unpaired(both: Both) -> None:
-    helps = both.fit.helps and can_follow(both.pair.setup.right)
-    offer = " Switch on “B follows A’s translation”." if helps else ""
-    st.info(both.fit.why + offer, icon=":material/join_inner:")
+def _about_row(both: Both, *, framed: bool = False) -> str:
+    """Return sentences on the last row with another word, or why there is no difference."""
+    if not both.fit.units:
+        return both.fit.why
+    one, other = both.maps
+    if not both.as_shown:
+        one, other = (maps_of(side.trace, both.kind, both.fit.units) for side in both.pair.sides)
+    text = ""
+    if one.cells is None and (rows := changed_labels(one, other)[0]):
+        most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
+        text = row_sentence(*map(shown_map, (one, other), both.choices), rows[-1])
+        text += " No head differs more." * all(choice.cell == most for choice in both.choices)
+    return text + " Frames: most different." * bool(framed and both.ringed)
 
 
 def _difference(both: Both) -> None:
-    if not both.fit.units:
-        _say_unpaired(both)
-        _matrices(both)
-        return
-    difference = both.difference
+    difference = replace(both.difference, foot=_FOOT)
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
-        st.markdown(f"**{KIND_NAMES[both.kind]}, {plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in difference_words(*both.shown, difference, both.choices[0].how):
+        lines = difference_words(*both.shown, difference, both.choices[0].how)
+        for line in filter(None, (_about_row(both), *lines)):
             st.markdown(line)
         for note in filter(None, (both.fit.why, changed_places(*both.maps))):
             st.caption(note)
@@ -315,13 +346,12 @@ def _grids(both: Both) -> None:
             "Show the same head in B", on_click=_join, icon=":material/link:",
             type="tertiary", key="compare_join",
         )  # fmt: skip
-    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+    _matrices(both)
 
 
 def _differences(both: Both) -> None:
     """Draw the grid and the chosen difference, or evenness if maps cannot be subtracted."""
     if not both.fit.units:
-        _say_unpaired(both)
         both.pair.rows(lambda side: _draw_evenness(both, side))
         st.caption(EVENNESS_RULE)
         return

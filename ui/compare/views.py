@@ -30,7 +30,7 @@ from transformer.measures.compare import (
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, InputError, Reals, Report
 from transformer.worker.job import UNKNOWN, part, report
-from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
+from ui.compare.attention import PARAMS, Both, choose, draw_lens, draw_side_keys, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import compared_numbers, crossed, likeness, matched_heads, matching_exhibit
 from ui.compare.texts import text_of
@@ -282,7 +282,10 @@ def _draw_matching(pair: Pair) -> Download | None:
             for choice, at, shape in zip(both.choices, chosen, result.shapes, strict=True)
         ]
         of_pair = replace(both, choices=(choices[0], choices[1]))
-        pair.rows(lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380))
+        pair.rows(
+            lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380),
+            partial(draw_side_keys, of_pair),
+        )
     left_out = (
         f" {result.left_out} more were left out, because the two models have different words."
         if result.left_out else ""

@@ -40,11 +40,12 @@ function component({ root, header, body }, host) {
     },
   });
   root.point = map.ringed.length && refresh;
-  return watch(root, () => {
+  root.draw = () => {
     layOut(root, map, parts);
     paint(root, map, parts);
     refresh();
-  });
+  };
+  return watch(root, root.draw);
 }
 
 // A label, a button if tokens are selectable; axis 0 is queries, 1 is keys.
@@ -104,7 +105,13 @@ function layOut(root, map, parts) {
   let frame = framed(fontSize);
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
   while (frame.size > SMALLEST_TYPE && frame.side * 0.95 < frame.size) frame = framed(Math.max(SMALLEST_TYPE, frame.size - 1));
-  place(map, parts, frame);
+  root.frame = frame;
+  const pair = map.paired ? groupOf("lenses", "paired", { root }).map((each) => each.root) : [root];
+  const all = (name) => pair.flatMap((each) => each.frame?.[name] ?? []);
+  const size = Math.min(...all("size"));
+  root.shared = { side: Math.min(...all("side")), top: Math.max(...all("top")), size };
+  place(map, parts, { ...frame, ...root.shared });
+  for (const other of pair) if (other.frame && String(Object.values(other.shared)) !== String(Object.values(root.shared))) other.draw();
 }
 
 // Layout of a map with labels of `size` px; `wide` measures text of `fontSize` px.
@@ -122,7 +129,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
-  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare), map.paired);
   const tight = parts.plot.classList.contains("tight-rows"); // without an arrow, as the axis says what rows are
   const left = named - (tight ? label(" \u2192   ") : 0) + 10 + titleBand;
   const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
