@@ -291,7 +291,7 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
 
 #: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
-    "asks", "changed", "follows", "foot", "group", "label", "max_height", "never", "ringed",
+    "asks", "changed", "follows", "foot", "group", "label", "max_height", "never", "paired", "ringed",
     "session", "single", "steerable",
 }  # fmt: skip
 
@@ -355,8 +355,8 @@ def test_models_of_other_libraries_are_compared_or_say_why(
             assert bool(app.main.get("download_button")) == (len(foreign) < 2)
         assert topic != "tokens" or shown == 2
     turn_to(app, "maps")
-    if not [box for box in app.selectbox if box.key == "beside_widget"]:
+    if not (boxes := [box for box in app.selectbox if box.key == "beside_widget"]):
         assert "no kind of attention in common" in said(app)
         return
-    for display in DISPLAYS:
+    for display in [name for name in DISPLAYS if DISPLAYS[name][0] in boxes[0].options]:
         turn_to(app, display, "beside")

@@ -225,7 +225,7 @@ def _draw_row(both: Both, display: str) -> None:
     """Draw, in sight of a class, a sentence about the maps and the way to their difference."""
     fit, right = both.fit, both.pair.setup.right
     other = {"matrix": "difference", "difference": "matrix"}.get(display)
-    about = _about_row(both, framed=display in ("matrix", "grid"))
+    about = _about_row(both)
     if display == "difference":
         about = (
             f"**{KIND_NAMES[both.kind]}, {plain(both.difference.name)}.** Orange: A looks more; "
@@ -235,7 +235,7 @@ def _draw_row(both: Both, display: str) -> None:
         st.markdown(about, width="content")
         if other:
             st.button(
-                DISPLAYS[other][0], key=f"to_{other}", on_click=url_state.put, args=(BESIDE, other),
+                DISPLAYS[other][0], key="to_difference", on_click=url_state.put, args=(BESIDE, other),
                 disabled=not fit.units, help=fit.why or None,
             )  # fmt: skip
         if fit.helps and can_follow(right) and st.button(
@@ -299,7 +299,7 @@ def _matrices(both: Both) -> None:
         st.caption(largest_differences(*both.shown, both.difference))
 
 
-def _about_row(both: Both, *, framed: bool = False) -> str:
+def _about_row(both: Both) -> str:
     """Return sentences on the last row with another word, or why there is no difference."""
     if not both.fit.units:
         return both.fit.why
@@ -311,7 +311,7 @@ def _about_row(both: Both, *, framed: bool = False) -> str:
         most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
         text = row_sentence(*map(shown_map, (one, other), both.choices), rows[-1])
         text += " No head differs more." * all(choice.cell == most for choice in both.choices)
-    return text + " Frames: most different." * bool(framed and both.ringed)
+    return text
 
 
 def _difference(both: Both) -> None:

@@ -13,6 +13,7 @@ const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_TYPE = 12; // px of the labels
 const ROOM = { share: 1.55, value: 2.55 }; // em of cell side from which percentages and values are written
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
+const WIDE = 1.25; // most width of a cell by its height, of differences on a class's screen
 
 function component({ root, header, body }, host) {
   const map = {
@@ -69,7 +70,7 @@ function makeLabel(map, choice, axis, token, at) {
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const noun = map.noun || (map.limit ? "value" : "weight");
-  const hint = `${pointAt} a cell to read its exact ${noun}`;
+  const hint = map.ringed.length ? `Frames differ most. ${pointAt} a cell to read it` : `${pointAt} a cell to read its exact ${noun}`;
   const ask = map.asks ? `; ${click} it to ask which heads look there` : "";
   map.hint = `${hint}${ask}${map.selectable ? `; ${click} tokens to add them up` : ""}.`;
   const parts = Object.assign(buildMatrix(), {
@@ -109,7 +110,8 @@ function layOut(root, map, parts) {
   const pair = map.paired ? groupOf("lenses", "paired", { root }).map((each) => each.root) : [root];
   const all = (name) => pair.flatMap((each) => each.frame?.[name] ?? []);
   const size = Math.min(...all("size"));
-  root.shared = { side: Math.min(...all("side")), top: Math.max(...all("top")), size };
+  const [side, across] = ["side", "across"].map((name) => Math.min(...all(name)));
+  root.shared = { side, across, size, top: Math.max(...all("top")), cornered: all("cornered").every(Boolean) };
   place(map, parts, { ...frame, ...root.shared });
   for (const other of pair) if (other.frame && String(Object.values(other.shared)) !== String(Object.values(root.shared))) other.draw();
 }
@@ -126,7 +128,8 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
-  const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const stage = classHeight(root, map.foot);
+  const tallest = stage || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
   const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare), map.paired);
@@ -139,18 +142,19 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
-  const scrolls = onPhone() && fits < FINGER;
+  const scrolls = onPhone() && fits < SMALLEST_LABEL;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
+  const across = stage && map.limit ? Math.floor(Math.max(side, Math.min(fitting, WIDE * side))) : side;
   const whole = tight ? map.query_title.replace("reads \u2192 ", "") : map.query_title;
   const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
-  return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
+  return { side, across, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
 function place(map, parts, frame) {
-  const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
-  const [w, h] = [side * map.keys, side * map.queries];
-  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, side), w: side };
+  const { side, across, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
+  const [w, h] = [across * map.keys, side * map.queries];
+  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, across), w: across, h: side };
   const height = top + Math.max(h, frame.titled);
   parts.queryTitle.textContent = frame.title;
   parts.plot.style.height = parts.margin.style.height = `${height}px`;
@@ -169,7 +173,7 @@ function place(map, parts, frame) {
     labels.forEach((label, i) => (label.hidden = !marked.includes(i) && (i % every !== 0 || marked.some((at) => Math.abs(at - i) < every))));
   });
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
-  parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
+  parts.columns.forEach((label, j) => setBox(label, left + across * (j + 0.5), top - 4, longest + 6));
 }
 
 function paint(root, map, parts) {
@@ -178,9 +182,9 @@ function paint(root, map, parts) {
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
-  const { w: side } = parts.cells;
+  const { w: across, h: side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.limit ? map.range : undefined);
-  const pen = sharp(parts.canvas, side * keys, side * queries);
+  const pen = sharp(parts.canvas, across * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
   const type = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
   Object.assign(pen, { font: type, textAlign: "center", textBaseline: "middle" });
@@ -198,13 +202,13 @@ function paint(root, map, parts) {
       const weight = map.weights[at];
       if (side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
       pen.fillStyle = inkOn(colour);
-      pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
+      pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + across / 2, y + side / 2);
     },
   });
   // A frame in the colours of text and page is seen on pale and dark cells alike.
   for (const [strokeStyle, lineWidth, at] of [[ink, 2, 1], [paper, 1, 2.5]]) {
     Object.assign(pen, { strokeStyle, lineWidth });
-    for (const [row, column] of map.ringed) pen.strokeRect(column * side + at, row * side + at, side - 2 * at, side - 2 * at);
+    for (const [row, column] of map.ringed) pen.strokeRect(column * across + at, row * side + at, across - 2 * at, side - 2 * at);
   }
 }
 
