@@ -291,8 +291,8 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
 
 #: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
-    "asks", "changed", "follows", "foot", "group", "label", "max_height", "never", "paired", "ringed",
-    "session", "single", "steerable",
+    "asks", "changed", "follows", "foot", "group", "label", "max_height", "never", "paired",
+    "ringed", "session", "single", "steerable",
 }  # fmt: skip
 
 
