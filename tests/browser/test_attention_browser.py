@@ -176,7 +176,8 @@ def test_clicks_and_keys_choose_several(open_page: OpenPage, address: str, trace
 
 
 def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace: Trace) -> None:
-    page = open_page(link(address, kind="cross", display="heads", heads="1.1-1.2-1.3-2.3", mass="0.6"))
+    chosen, mass = "1.1-1.2-1.3-2.3", "0.6"
+    page = open_page(link(address, kind="cross", display="heads", heads=chosen, mass=mass))
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
     four = np.stack([*trace.cross[0], trace.cross[1, 2]])
     lead = int(information(four).mean(axis=0).argmax())
