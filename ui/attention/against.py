@@ -85,7 +85,7 @@ def choose_second() -> None:
     """Draw the control of the second measure."""
     names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
     st.selectbox(
-        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=255,
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=200,
         label_visibility="collapsed", **bound(CellChoice.against),
     )  # fmt: skip
 

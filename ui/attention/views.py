@@ -240,11 +240,8 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-        if presenting():  # in one line, without the name, which the choosers give
-            cells_control()
-            against.choose_second()
-    if not presenting():
-        _say_name(view, one, choice)
+        cells_control()
+        against.choose_second()
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
@@ -254,6 +251,7 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
         else:
             st.caption(other)
     against.draw_differences(sentences)
+    _say_name(view, one, choice)
     against.say_measure(view, choice, check=True)
 
 
@@ -374,15 +372,15 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         share = share_of(shown.weights, shown.dimmed_keys)
         hides = "their columns" if shown.noun else f"{share:.2f} of the attention in this map"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
+    beside = url_state.get(AttentionSettings.display) == "against"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
-        cells_control()
+        if not beside:
+            cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-        if url_state.get(AttentionSettings.display) == "against":
-            against.choose_second()
 
 
 def offer(

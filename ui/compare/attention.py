@@ -235,8 +235,8 @@ def _draw_row(both: Both, display: str) -> None:
         st.markdown(about, width="content")
         if other:
             st.button(
-                DISPLAYS[other][0], key="to_difference", on_click=url_state.put, args=(BESIDE, other),
-                disabled=not fit.units, help=fit.why or None,
+                DISPLAYS[other][0], key="to_difference", disabled=not fit.units,
+                help=fit.why or None, on_click=url_state.put, args=(BESIDE, other),
             )  # fmt: skip
         if fit.helps and can_follow(right) and st.button(
             "Let B follow A’s translation", key="to_follow", on_click=url_state.put,

@@ -135,15 +135,22 @@ def _in_role(finding: Finding, most: float) -> Cell:
 def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
     texts, cells = MEASURES[measure], {}
     most = max(0.0, *(float(np.abs(grid).max()) for grid in values.values())) or 1.0
+
+    def amount_of(value: float) -> str:
+        if measure == "removal":  # what a loss in nats means
+            return f"{signed(100 * math.expm1(-value), 1)}%"
+        return signed(value, texts.digits)
+
+    def size_of(value: float) -> float:
+        return float(amount_of(value).strip("%−"))
+
     for kind, grid in values.items():
         for (layer, head), value in np.ndenumerate(grid):
-            amount = signed(float(value), texts.digits)
-            about = f"{texts.name}: {amount} {texts.unit}"
-            if measure == "removal":  # what a loss in nats means
-                amount = f"{signed(100 * math.expm1(-value), 1)}%"
-            light = float(-value if texts.loss else value) / most
-            small = abs(light) < 0.05  # of the most important head's number: pale
-            light *= float(amount.strip("%−")) != 0  # what reads 0 has no colour
+            amount, size = amount_of(float(value)), size_of(float(value))
+            about = f"{texts.name}: {signed(float(value), texts.digits)} {texts.unit}"
+            small = size < 0.05 * size_of(most)  # of the largest number, as it is read: pale
+            # What reads 0 has no colour.
+            light = float(-value if texts.loss else value) / most * (size != 0)
             cells[Head(kind, layer, head)] = Cell(light, amount, "", about, small, texts.loss)
     return cells
 
@@ -200,6 +207,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     has = role if finding and finding.named else tag and tag.finding.named and tag.finding.role
     does = plain(has.title) if has else "no clear role"
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {does}")
+    verdict = st.container()
     if maps[head.layer :, head.head :].size:
         weights = maps[head.layer, head.head]
         queries, keys = query_labels(trace, head.kind), trace.axis_tokens(head.kind)[1]
@@ -208,16 +216,17 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
             for at, row in sorted(enumerate(weights), key=lambda row: -row[1].max())[:_MOST]
         ))  # fmt: skip
     if finding is None:
-        st.markdown("This study has too few words to measure this role.")
+        verdict.markdown("This study has too few words to measure this role.")
         return
-    picture, words = st.columns([6, 5], gap="large", vertical_alignment="center")
+    words, picture = verdict.columns([5, 6], gap="large", vertical_alignment="center")
     others = ", ".join([
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
     again = ""
     if finding.again_score >= 0:
-        again = f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
+        second = plain(study.second.replace("_", " "))
+        again = f", and in {percent(finding.again_score)} on a second text ({second})"
     words.markdown(
         f"The head follows the role *{plain(role.title)}* in **{percent(finding.score)}** of "
         f"{finding.pairs:,} {'tokens' if role.needs == 'text' else _PAIRS} (95% interval "

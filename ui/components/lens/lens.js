@@ -70,7 +70,7 @@ function makeLabel(map, choice, axis, token, at) {
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const noun = map.noun || (map.limit ? "value" : "weight");
-  const hint = map.ringed.length ? `Frames differ most. ${pointAt} a cell to read it` : `${pointAt} a cell to read its exact ${noun}`;
+  const hint = map.ringed.length ? `Frames differ most${map.paired ? "" : "; an empty one is near 0"}. ${pointAt} a cell to read it` : `${pointAt} a cell to read its exact ${noun}`;
   const ask = map.asks ? `; ${click} it to ask which heads look there` : "";
   map.hint = `${hint}${ask}${map.selectable ? `; ${click} tokens to add them up` : ""}.`;
   const parts = Object.assign(buildMatrix(), {
@@ -228,7 +228,9 @@ function described(map, at) {
   const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
   if (masked(map, at)) return name;
   const value = map.weights[row * map.keys + column];
-  const weight = map.limit || map.noun ? number(map, value, 4) : percent(value, 2);
+  const unit = map.noun.split(" in ")[1];
+  const exact = unit ? `${number(map, value, 2)} ${unit}` : number(map, value, 4);
+  const weight = map.limit || map.noun ? exact : percent(value, map.ringed.length ? 1 : 2);
   const below = map.asked === String(at) ? ". The heads that look there are below." : "";
   return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }
