@@ -51,7 +51,6 @@ from ui.components.packing import index_pair
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
-from ui.core.presenter import presenting
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
