@@ -106,8 +106,7 @@ def curves(
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
     early = bool(places) and 8 * median(places) < max(places)
-    few = {"labelOverlap": "greedy", "labelSeparation": 8}
-    marks = [0, *(step * 10**power for power in range(1, 7) for step in (1, 3))] if early else None
+    marks = [0, *(step * 10**n for n in range(1, 7) for step in (1, 3))] if early else alt.Undefined
     updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
@@ -116,7 +115,7 @@ def curves(
     chart = base.encode(
         x=alt.X(
             "update:Q", title="update", scale=updates,
-            axis=alt.Axis(values=marks, **few) if marks else alt.Axis(tickMinStep=1, tickCount=6),
+            axis=alt.Axis(values=marks, tickMinStep=1, tickCount=6, labelSeparation=8),
         ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
@@ -170,9 +169,8 @@ def histories(
     )
     dashed = even.mark_rule(strokeDash=[6, 4]).encode(x2=alt.value(0))
     said = even.mark_text(align="right", dy=-8, fontSize=13).encode(text="name:N")
-    return quiet(
-        alt.layer(chart.add_params(near), dashed, said, rules, names, catch), theme, height=height
-    )
+    layers = chart.add_params(near), dashed, said, rules, names, catch
+    return quiet(alt.layer(*layers), theme, height=height)
 
 
 def thinned(line: Curve) -> Curve:

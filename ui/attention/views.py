@@ -49,11 +49,11 @@ from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
 from ui.components.packing import index_pair
 from ui.core import url_state
-from ui.core.glossary import term, word_start
+from ui.core.glossary import CELL_TEXTS, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
+from ui.core.widgets import CellChoice, bound, cells_control, choose_one, filled, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
@@ -249,7 +249,12 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
             show(other.lens(420), key="against")
         else:
             st.caption(other)
-    against.draw_differences(sentences)
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    agree = (
+        f"They agree: relative to the largest of its map, no cell differs by {against.SMALL:.0%}."
+    )
+    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
+    st.caption(f"**{texts['label']}.** {texts['text']}")
     _say_name(view, one, choice)
     against.say_measure(view, choice, check=True)
 
@@ -371,10 +376,9 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         share = share_of(shown.weights, shown.dimmed_keys)
         hides = "their columns" if shown.noun else f"{share:.2f} of the attention in this map"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
-    beside = url_state.get(AttentionSettings.display) == "against"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
-        if not beside:
+        if url_state.get(AttentionSettings.display) != "against":
             cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell

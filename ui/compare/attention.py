@@ -1,6 +1,5 @@
 """Attention on both sides: single maps, all heads, lines, and differences."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -96,16 +95,6 @@ class Both:
         return one, other
 
     @property
-    def as_shown(self) -> bool:
-        """True if differences have the units on screen."""
-        return self.fit.units == self.choices[0].units
-
-    @property
-    def ringed(self) -> Sequence[tuple[int, int]]:
-        """The cells to frame: they differ most."""
-        return largest_cells(np.abs(self.difference.weights), LEAST) if self.as_shown else ()
-
-    @property
     def difference(self) -> Map:
         """A - B, of paired maps."""
         return difference_map(*self.maps, self.choices)
@@ -119,8 +108,7 @@ class Both:
 def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
     """Store one side's layer and head."""
     raws = ("mean" if at is None else str(at + 1) for at in cell)
-    pairs = zip(params, raws, strict=True)
-    url_state.store({param: param.parse(raw) for param, raw in pairs})
+    url_state.store({param: param.parse(raw) for param, raw in zip(params, raws, strict=True)})
 
 
 def _join() -> None:
@@ -183,10 +171,8 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         )
         for side in pair.sides
     )  # fmt: skip
-    n_layers, n_heads = right.attention(kind).shape[:2]
-    if url_state.get(AttentionSettings.heads) is None and all(
-        layer < n_layers and head < n_heads for layer, head in one.heads
-    ):
+    shape, stored = right.attention(kind).shape[:2], url_state.get(AttentionSettings.heads)
+    if stored is None and all(np.less(head, shape).all() for head in one.heads):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     one_map = displays and DISPLAYS[display][1] == "matrix"
     a, b = (
@@ -227,10 +213,8 @@ def _draw_row(both: Both, display: str) -> None:
     other = {"matrix": "difference", "difference": "matrix"}.get(display)
     about = _about_row(both)
     if display == "difference":
-        about = (
-            f"**{KIND_NAMES[both.kind]}, {plain(both.difference.name)}.** Orange: A looks more; "
-        )
-        about += "blue: B looks more."
+        name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
+        about = f"**{name}.** Orange: A looks more; blue: B looks more."
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(about, width="content")
         if other:
@@ -263,9 +247,9 @@ def _download(both: Both, display: str) -> Download | None:
         return None
     n_numbers = 0
     for maps, choice in zip(both.maps, both.choices, strict=True):
-        n_layers, n_heads, n, m = maps.weights.shape
         n_maps = {"entropies": 0, "lines": len(choice.heads), "matrix": 1, "difference": 1}
-        n_numbers += n_maps.get(display, n_layers * n_heads) * n * m
+        layers, heads, n, m = maps.weights.shape
+        n_numbers += n_maps.get(display, layers * heads) * n * m
     chosen = MapsChoice(display, both.choices)
     return Download(partial(_figure, both.pair.setup, chosen), chosen.stem, n_numbers)
 
@@ -278,24 +262,21 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
     """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
-    drawn = replace(shown_map(maps, choice), ringed=both.ringed, foot=_FOOT, paired=True)
-    if both.as_shown:
-        drawn = replace(drawn, changed=changed_labels(*both.maps))
+    drawn = replace(shown_map(maps, choice), foot=_FOOT, paired=True)
+    if both.fit.units == choice.units:
+        cells = largest_cells(np.abs(both.difference.weights), LEAST)
+        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps))
     name = f"{KIND_NAMES[both.kind]}, {drawn.name[:1].lower()}{drawn.name[1:]}"
     st.markdown(f"{side.lead}{plain(name)}")
     show(drawn.lens(max_height), key=key)
 
 
-def draw_side_keys(both: Both, side: Side) -> None:
-    """Draw one side's attention by class of key."""
-    draw_keys(side.view, both.of(side)[0], side.key("compare_lens_every"))
-
-
 def _matrices(both: Both) -> None:
     both.pair.rows(
-        lambda side: draw_lens(both, side, side.key("compare_lens")), partial(draw_side_keys, both)
+        lambda side: draw_lens(both, side, side.key("compare_lens")),
+        lambda side: draw_keys(side.view, both.of(side)[0], side.key("compare_lens_every")),
     )
-    if both.as_shown:
+    if both.fit.units == both.choices[0].units:
         st.caption(largest_differences(*both.shown, both.difference))
 
 
@@ -304,14 +285,14 @@ def _about_row(both: Both) -> str:
     if not both.fit.units:
         return both.fit.why
     one, other = both.maps
-    if not both.as_shown:
+    if both.fit.units != both.choices[0].units:
         one, other = (maps_of(side.trace, both.kind, both.fit.units) for side in both.pair.sides)
-    text = ""
-    if one.cells is None and (rows := changed_labels(one, other)[0]):
-        most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
-        text = row_sentence(*map(shown_map, (one, other), both.choices), rows[-1])
-        text += " No head differs more." * all(choice.cell == most for choice in both.choices)
-    return text
+    if one.cells is not None or not (rows := changed_labels(one, other)[0]):
+        return ""
+    most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
+    only = all(choice.cell == most for choice in both.choices)
+    shown = map(shown_map, (one, other), both.choices)
+    return row_sentence(*shown, rows[-1]) + " No head differs more." * only
 
 
 def _difference(both: Both) -> None:
@@ -321,8 +302,7 @@ def _difference(both: Both) -> None:
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
         lines = difference_words(*both.shown, difference, both.choices[0].how)
-        for line in filter(None, (_about_row(both), *lines)):
-            st.markdown(line)
+        st.markdown("\n\n".join(filter(None, (_about_row(both), *lines))))
         for note in filter(None, (both.fit.why, changed_places(*both.maps))):
             st.caption(note)
 
@@ -332,11 +312,9 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        component = grid_component(
-            computed(side.view, sheet_for(choice)), choice.cell, cell_width=56
-        )
+        sheet = computed(side.view, sheet_for(choice))
         show(
-            component, key=side.key("compare_grid"),
+            grid_component(sheet, choice.cell, cell_width=56), key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
         )  # fmt: skip
 
@@ -374,8 +352,7 @@ def _differences(both: Both) -> None:
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        for line in difference_words(*both.shown, difference):
-            st.markdown(line)
+        st.markdown("\n\n".join(difference_words(*both.shown, difference)))
     notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
     for note in filter(None, notes):
         st.caption(note)

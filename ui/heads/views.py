@@ -135,22 +135,15 @@ def _in_role(finding: Finding, most: float) -> Cell:
 def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
     texts, cells = MEASURES[measure], {}
     most = max(0.0, *(float(np.abs(grid).max()) for grid in values.values())) or 1.0
-
-    def amount_of(value: float) -> str:
-        if measure == "removal":  # what a loss in nats means
-            return f"{signed(100 * math.expm1(-value), 1)}%"
-        return signed(value, texts.digits)
-
-    def size_of(value: float) -> float:
-        return float(amount_of(value).strip("%−"))
-
     for kind, grid in values.items():
         for (layer, head), value in np.ndenumerate(grid):
-            amount, size = amount_of(float(value)), size_of(float(value))
-            about = f"{texts.name}: {signed(float(value), texts.digits)} {texts.unit}"
-            small = size < 0.05 * size_of(most)  # of the largest number, as it is read: pale
-            # What reads 0 has no colour.
-            light = float(-value if texts.loss else value) / most * (size != 0)
+            amount = signed(float(value), texts.digits)
+            about = f"{texts.name}: {amount} {texts.unit}"
+            if measure == "removal":  # what a loss in nats means
+                amount = f"{signed(100 * math.expm1(-value), 1)}%"
+            read = round(float(value), texts.digits)  # numbers that read alike look alike
+            light = (-read if texts.loss else read) / most
+            small = abs(light) < 0.05  # of the most important head's number: pale
             cells[Head(kind, layer, head)] = Cell(light, amount, "", about, small, texts.loss)
     return cells
 

@@ -225,10 +225,7 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
 
 
 def in_words(heads: Mapping[AttentionKind, Floats], out: int = 0, on: str = "") -> str:
-    """Return the most needed heads and the share that change little.
-
-    Args: out: number of heads that are removed already.  on: what is removed already.
-    """
+    """Return the most needed heads, and how many but `out` change little on top of edits, `on`."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
     value = signed(changes.min())
     first = [at.off.place for at in ranked(heads) if signed(heads[at.kind][at[1:]]) == value]

@@ -13,7 +13,6 @@ const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_TYPE = 12; // px of the labels
 const ROOM = { share: 1.55, value: 2.55 }; // em of cell side from which percentages and values are written
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
-const WIDE = 1.25; // most width of a cell by its height, of differences on a class's screen
 
 function component({ root, header, body }, host) {
   const map = {
@@ -41,12 +40,11 @@ function component({ root, header, body }, host) {
     },
   });
   root.point = map.ringed.length && refresh;
-  root.draw = () => {
+  return watch(root, root.draw = () => {
     layOut(root, map, parts);
     paint(root, map, parts);
     refresh();
-  };
-  return watch(root, root.draw);
+  });
 }
 
 // A label, a button if tokens are selectable; axis 0 is queries, 1 is keys.
@@ -107,13 +105,14 @@ function layOut(root, map, parts) {
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
   while (frame.size > SMALLEST_TYPE && frame.side * 0.95 < frame.size) frame = framed(Math.max(SMALLEST_TYPE, frame.size - 1));
   root.frame = frame;
+  // Maps side by side have cells and labels of one size.
   const pair = map.paired ? groupOf("lenses", "paired", { root }).map((each) => each.root) : [root];
-  const all = (name) => pair.flatMap((each) => each.frame?.[name] ?? []);
-  const size = Math.min(...all("size"));
-  const [side, across] = ["side", "across"].map((name) => Math.min(...all(name)));
-  root.shared = { side, across, size, top: Math.max(...all("top")), cornered: all("cornered").every(Boolean) };
+  const all = pair.filter((each) => each.frame && each.clientWidth);
+  const least = (name) => Math.min(...all.map((each) => each.frame[name]));
+  const top = Math.max(...all.map((each) => each.frame.top));
+  root.shared = { side: least("side"), across: least("across"), size: least("size"), cornered: least("cornered"), top };
   place(map, parts, { ...frame, ...root.shared });
-  for (const other of pair) if (other.frame && String(Object.values(other.shared)) !== String(Object.values(root.shared))) other.draw();
+  for (const each of all) if (JSON.stringify(each.shared) !== JSON.stringify(root.shared)) each.draw();
 }
 
 // Layout of a map with labels of `size` px; `wide` measures text of `fontSize` px.
@@ -128,8 +127,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const slanted = longest * Math.sin(slant) + fontSize;
   // In a window taller than 720 px, its extra height is added while the readout and scale stay in sight.
   const below = window.innerHeight - pageTop(root) - 110;
-  const stage = classHeight(root, map.foot);
-  const tallest = stage || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
+  const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + window.innerHeight - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
   const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare), map.paired);
@@ -145,7 +143,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const scrolls = onPhone() && fits < SMALLEST_LABEL;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
-  const across = stage && map.limit ? Math.floor(Math.max(side, Math.min(fitting, WIDE * side))) : side;
+  const across = map.limit && !map.noun ? Math.floor(Math.max(side, Math.min(fitting, 1.25 * side))) : side;
   const whole = tight ? map.query_title.replace("reads \u2192 ", "") : map.query_title;
   const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
   return { side, across, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
@@ -229,8 +227,8 @@ function described(map, at) {
   if (masked(map, at)) return name;
   const value = map.weights[row * map.keys + column];
   const unit = map.noun.split(" in ")[1];
-  const exact = unit ? `${number(map, value, 2)} ${unit}` : number(map, value, 4);
-  const weight = map.limit || map.noun ? exact : percent(value, map.ringed.length ? 1 : 2);
+  const share = map.limit || map.noun ? number(map, value, 4) : percent(value, map.ringed.length ? 1 : 2);
+  const weight = unit ? `${number(map, value, 2)} ${unit}` : share;
   const below = map.asked === String(at) ? ". The heads that look there are below." : "";
   return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }
