@@ -113,10 +113,9 @@ def curves(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
-        x=alt.X(
-            "update:Q", title="update", scale=updates,
-            axis=alt.Axis(values=marks, tickMinStep=1, tickCount=6, labelSeparation=8),
-        ),
+        x=alt.X("update:Q", title="update", scale=updates, axis=alt.Axis(
+            values=marks, tickMinStep=1, tickCount=6, labelOverlap="greedy", labelSeparation=8,
+        )),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
             "model:N", title=None, scale=alt.Scale(domain=names, range=looks),

@@ -216,7 +216,8 @@ def _draw_row(both: Both, display: str) -> None:
         name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
         about = f"**{name}.** Orange: A looks more; blue: B looks more."
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(about, width="content")
+        if about:
+            st.markdown(about, width="content")
         if other:
             st.button(
                 DISPLAYS[other][0], key="to_difference", disabled=not fit.units,
@@ -291,13 +292,13 @@ def _about_row(both: Both) -> str:
         return ""
     most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
     only = all(choice.cell == most for choice in both.choices)
-    shown = map(shown_map, (one, other), both.choices)
-    return row_sentence(*shown, rows[-1]) + " No head differs more." * only
+    a, b = map(shown_map, (one, other), both.choices)
+    return row_sentence(a, b, rows[-1]) + " No head differs more." * only
 
 
 def _difference(both: Both) -> None:
     difference = replace(both.difference, foot=_FOOT)
-    picture, words = st.columns([0.62, 0.38], gap="large")
+    picture, words = st.columns([0.66, 0.34], gap="large")
     with picture.container():
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():

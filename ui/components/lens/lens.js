@@ -109,8 +109,8 @@ function layOut(root, map, parts) {
   const pair = map.paired ? groupOf("lenses", "paired", { root }).map((each) => each.root) : [root];
   const all = pair.filter((each) => each.frame && each.clientWidth);
   const least = (name) => Math.min(...all.map((each) => each.frame[name]));
-  const top = Math.max(...all.map((each) => each.frame.top));
-  root.shared = { side: least("side"), across: least("across"), size: least("size"), cornered: least("cornered"), top };
+  root.shared = { side: least("side"), across: least("across"), size: least("size"), cornered: least("cornered"),
+    top: Math.max(...all.map((each) => each.frame.top)) };
   place(map, parts, { ...frame, ...root.shared });
   for (const each of all) if (JSON.stringify(each.shared) !== JSON.stringify(root.shared)) each.draw();
 }

@@ -87,18 +87,14 @@ function read({ header, body }) {
   // starts[head * n + query] is the first line of that head and query.
   const starts = new Uint32Array(n * k + 1);
   for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
-  return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
+  const one = header.layers * header.heads === 1; // a single map has no switches
+  return { ...header, one, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
 // Names heads as [layer, head] from 0, for the title.
 function named(heads) {
   if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}`;
   return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map(([layer, head]) => `${layer + 1}.${head + 1}`).join(", ")}`;
-}
-
-// A single map has no switches.
-function isOne(lines) {
-  return lines.layers * lines.heads === 1;
 }
 
 function build(root, lines) {
@@ -124,7 +120,7 @@ function build(root, lines) {
   writeRow(titles[0], lines.query_title);
   const drawing = make("div", "drawing",
     make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
-  root.replaceChildren(drawing, ...(isOne(lines) ? [] : [parts.legend]));
+  root.replaceChildren(drawing, ...(lines.one ? [] : [parts.legend]));
   return parts;
 }
 
@@ -285,7 +281,7 @@ function describe(lines, parts, heads, active, { pin }) {
       return `“${names[other][to]}” ${percent(weight)}`;
     });
     const [layer, number] = lines.drawn[head];
-    const whose = heads.length > 1 && !isOne(lines) ? ` (layer ${layer + 1}, head ${number + 1})` : "";
+    const whose = heads.length > 1 && !lines.one ? ` (layer ${layer + 1}, head ${number + 1})` : "";
     return best.length ? `${best.join(", ")}${whose}` : "";
   });
   const rest = perHead.filter(Boolean).join(" · ") || "nothing: no line is kept";
