@@ -106,16 +106,16 @@ def curves(
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
     early = bool(places) and 8 * median(places) < max(places)
-    marks = [0, *(step * 10**n for n in range(1, 7) for step in (1, 3))] if early else alt.Undefined
+    marks = [0, *(step * 10**n for n in range(1, 7) for step in (1, 3))]
+    spaced = alt.Axis(values=marks, labelOverlap="greedy", labelSeparation=8)
     updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
-        x=alt.X("update:Q", title="update", scale=updates, axis=alt.Axis(
-            values=marks, tickMinStep=1, tickCount=6, labelOverlap="greedy", labelSeparation=8,
-        )),
+        x=alt.X("update:Q", title="update", scale=updates,
+                axis=spaced if early else alt.Axis(tickMinStep=1, tickCount=6)),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
             "model:N", title=None, scale=alt.Scale(domain=names, range=looks),

@@ -210,8 +210,7 @@ def _draw(pair: Pair) -> Download | None:
 def _draw_row(both: Both, display: str) -> None:
     """Draw, in sight of a class, a sentence about the maps and the way to their difference."""
     fit, right = both.fit, both.pair.setup.right
-    other = {"matrix": "difference", "difference": "matrix"}.get(display)
-    about = _about_row(both)
+    about, other = _about_row(both), {"matrix": "difference", "difference": "matrix"}.get(display)
     if display == "difference":
         name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
         about = f"**{name}.** Orange: A looks more; blue: B looks more."

@@ -106,8 +106,8 @@ function layOut(root, map, parts) {
   while (frame.size > SMALLEST_TYPE && frame.side * 0.95 < frame.size) frame = framed(Math.max(SMALLEST_TYPE, frame.size - 1));
   root.frame = frame;
   // Maps side by side have cells and labels of one size.
-  const pair = map.paired ? groupOf("lenses", "paired", { root }).map((each) => each.root) : [root];
-  const all = pair.filter((each) => each.frame && each.clientWidth);
+  const pair = map.paired ? groupOf("lenses", "paired", { root }) : [{ root }];
+  const all = pair.map((each) => each.root).filter((each) => each.frame && each.clientWidth);
   const least = (name) => Math.min(...all.map((each) => each.frame[name]));
   root.shared = { side: least("side"), across: least("across"), size: least("size"), cornered: least("cornered"),
     top: Math.max(...all.map((each) => each.frame.top)) };
