@@ -180,12 +180,11 @@ def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace:
     page = open_page(link(address, kind="cross", display="heads", heads=chosen, mass=mass))
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
     four = np.stack([*trace.cross[0], trace.cross[1, 2]])
-    lead = int(information(four).mean(axis=0).argmax())
 
     def strokes(count: int) -> None:
         expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
 
-    strokes(kept_lines(four, 0.6)[:, lead].sum())  # of many heads, one query's lines
+    strokes(kept_lines(four, 0.6)[:, information(four).mean(0).argmax()].sum())  # one query's
     layer, chips = [(1, head) for head in range(3)], page.locator(".chip[aria-pressed=true]")
 
     def colour(chip: Locator) -> str:
