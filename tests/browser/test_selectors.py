@@ -31,9 +31,9 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("", {"tour": "positions", "stop": "1", "guess": "0"}),
 ]  # fmt: skip
 
-#: Beside a server's first words, empty places and a bar may stand for less than a frame of the
-#: browser. The classes in these selectors are checked on their own.
-PASSING = re.compile(r"\.hides|^@page|stToast|stProgress.*st-key-starting|st-key-starting.*stEmpty")
+#: Beside a server's first words, empty places and a bar may stand for less than a frame; a tooltip
+#: needs a pointer. The classes in these selectors are checked on their own.
+PASSING = re.compile(r"\.hides|^@page|stToast|vg-|stProg.*-starting|st-key-starting.*stEmpty")
 
 #: Notes which of SELECTORS have matched, even if only for a moment of a run.
 WATCH = """(() => {

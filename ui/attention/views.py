@@ -49,12 +49,11 @@ from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
 from ui.components.packing import index_pair
 from ui.core import url_state
-from ui.core.glossary import term, word_start
+from ui.core.glossary import CELL_TEXTS, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
-from ui.core.presenter import presenting
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
+from ui.core.widgets import CellChoice, bound, cells_control, choose_one, filled, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
@@ -240,11 +239,8 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-        if presenting():  # in one line, without the name, which the choosers give
-            cells_control()
-            against.choose_second()
-    if not presenting():
-        _say_name(view, one, choice)
+        cells_control()
+        against.choose_second()
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
@@ -253,7 +249,13 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
             show(other.lens(420), key="against")
         else:
             st.caption(other)
-    against.draw_differences(sentences)
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    agree = (
+        f"They agree: relative to the largest of its map, no cell differs by {against.SMALL:.0%}."
+    )
+    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
+    st.caption(f"**{texts['label']}.** {texts['text']}")
+    _say_name(view, one, choice)
     against.say_measure(view, choice, check=True)
 
 
@@ -376,13 +378,12 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
-        cells_control()
+        if url_state.get(AttentionSettings.display) != "against":
+            cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-        if url_state.get(AttentionSettings.display) == "against":
-            against.choose_second()
 
 
 def offer(

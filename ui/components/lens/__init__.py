@@ -42,6 +42,7 @@ class Map:
     ringed: Sequence[tuple[int, int]] = ()  # framed cells
     changed: Sequence[Sequence[int]] = ((), ())  # queries and keys with marked labels
     foot: float = 4.2  # rem below the cells of what has to stay in sight for a class
+    paired: bool = False  # has the size of the map beside it
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
 
     def __post_init__(self) -> None:
@@ -82,6 +83,7 @@ class Map:
             "ringed": self.ringed,
             "changed": self.changed,
             "foot": self.foot,
+            "paired": self.paired,
             "limit": (limit := scale_limit(self.weights) if self.signed else 0),
             "range": [limit if (by * self.weights).max() > limit / 20 else 0 for by in (-1, 1)],
             "ends": self.signed or [],
