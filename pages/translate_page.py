@@ -6,14 +6,13 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import shorten
-from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, parts_of
 from ui.core.view import Request, Side, View, ask_for
 from ui.core.widgets import UNITS, CellChoice, bound, draw_changed, draw_text, weights_alone
-from ui.frame.editing import offer_switch, said_of_changes
+from ui.frame.editing import said_of_changes
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
@@ -59,9 +58,6 @@ def draw(side: Side) -> None:
         vertical_alignment="center",
     ):  # fmt: skip
         units = st.container(width="content")
-        if chosen == "steps" and place.layer is not None and place.head is not None:
-            kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
-            offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)

@@ -203,7 +203,7 @@ def _taken(text: str, entry: Entry) -> Edit:
 
 def draw_bar(view: View) -> None:
     """Draw the bar of an edited model."""
-    steps, words = _steps(), "; ".join(in_words(_chosen()))
+    steps, words = _steps(), re.sub(r" layer (\d+), head (?=\d)", r" \1.", "; ".join(in_words(_chosen())))
     if any(edit.verb == "cut" for edit in _chosen()):
         words = named(words, get_trace(view.original))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
@@ -348,10 +348,15 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     out = bool(view.entry.ref.edits) and off_now(kind, heads)
     about = f"Translate {'with' if out else 'without'} this head, on every page."
     if _button("Take it out", "Bring it back", "edit_switch", about, out=out):
-        switch(kind, heads)
-        if not url_state.stored(LAYER):  # keep this head on screen
-            url_state.put_head(kind, layer, head)
+        switch_head(trace, kind, layer, head)
         st.rerun()
+
+
+def switch_head(trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
+    """Remove a head, or restore it, and keep it on screen."""
+    switch(kind, head_of(trace, kind, layer, head))
+    if not url_state.stored(LAYER):
+        url_state.put_head(kind, layer, head)
 
 
 def _button(label: str, back: str, key: str, help: str | None, *, out: bool) -> bool:
