@@ -27,8 +27,17 @@ from ui.attention.choice import (
     study_for,
 )
 from ui.attention.exhibits import found_exhibit
-from ui.attention.maps import NAMES, AttentionChoice, Maps, kind_text_of, kinds_of, mask_of
+from ui.attention.maps import (
+    NAMES,
+    AttentionChoice,
+    Maps,
+    kind_text_of,
+    kinds_of,
+    mask_of,
+    shown_map,
+)
 from ui.components.grid import Cell, switched
+from ui.components.lens import Map
 from ui.components.mount import show
 from ui.components.packing import fits
 from ui.components.strip import strip_component
@@ -39,7 +48,14 @@ from ui.core.url_state import KIND
 from ui.core.view import View
 from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of, trace_for
-from ui.frame.editing import draw_changes, offer, restore_heads, said_of_changes, switch
+from ui.frame.editing import (
+    draw_changes,
+    heads_taken,
+    offer,
+    restore_heads,
+    said_of_changes,
+    switch,
+)
 from ui.work.desk import computed, drawn, get_trace
 
 _MOST = 10  # heads in the ranking
@@ -294,6 +310,30 @@ def heads_out(view: View, trace: Trace) -> dict[str, Bools] | None:
     return {
         kind: heads_off(edits, kind, trace.attention(kind).shape[:2]) for kind in kinds_of(trace)
     }
+
+
+def map_on_screen(view: View, choice: AttentionChoice, maps: Maps) -> Map:
+    """Return the map under the lens, hatched if its head is removed, with the answer to a click."""
+    shown = shown_map(maps, choice)
+    if not choice.chosen and (choice.kind, *choice.cell) in heads_taken(view, get_trace(view)):
+        place = ".".join(str(at + 1) for at in choice.cell if at is not None)
+        shown = replace(shown, name=f"{place} (removed)", out=True)
+    if found := asked_heads(view, choice, maps):
+        (query, *_), (key, *_) = maps.units(choice)
+        heads = ", ".join(f"{at[0] + 1}.{at[1] + 1}\u00a0{word}" for at, (word, _) in found.items())
+        shown = replace(shown, ringed=((query, key),), asked=heads)
+    return shown
+
+
+def asked_heads(view: View, choice: AttentionChoice, maps: Maps) -> dict[Head, tuple[str, str]]:
+    """Return the 3 heads with most weight on the cell asked for, as `heads_do`, or {}."""
+    queries, keys = maps.units(choice)
+    if not queries or not keys or url_state.get(AttentionSettings.find) != "pair" or view.cells:
+        return {}
+    pair = queries[0], keys[0]
+    values = computed(view, found_values(choice.kind, choice.units, "pair", pair))
+    best = [] if values is None or isinstance(values, str) else ranked(values)[:3]
+    return {head: (f"{share:.0%}", f"{share:.0%} is on the framed cell.") for head, share in best}
 
 
 def take_switch(off: Mapping[str, Bools]) -> None:

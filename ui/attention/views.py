@@ -29,7 +29,7 @@ from ui.attention.choice import (
     wanted_cell,
     wanted_marks,
 )
-from ui.attention.editing import heads_out, offer_cut, take_switch
+from ui.attention.editing import asked_heads, heads_out, map_on_screen, offer_cut, take_switch
 from ui.attention.exhibits import attention_exhibit, stem
 from ui.attention.maps import (
     AttentionChoice,
@@ -85,7 +85,7 @@ def draw_kinds(trace: Trace) -> None:
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
-    several, shown = measured_view(view), shown_map(maps, choice)  # an effect is of one map
+    several, shown = measured_view(view), map_on_screen(view, choice, maps)
     trace = get_trace(several)
     # Sized for all kinds, so that switching between them does not move the layout.
     heads, longest = largest(several, trace, choice)
@@ -95,6 +95,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
     tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     does = heads_do(several, trace)
+    does[choice.kind] |= asked_heads(view, choice, maps)
     with grid.container():
         maps_shown = grid_component(
             get_tabs(several, trace, choice) if tabs else computed(several, sheet_for(choice)),
@@ -213,7 +214,7 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown = shown_map(maps, choice)
+    shown = map_on_screen(view, choice, maps)
     wide = max(len(maps.queries), len(maps.keys)) > 24
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():

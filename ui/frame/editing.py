@@ -203,7 +203,8 @@ def _taken(text: str, entry: Entry) -> Edit:
 
 def draw_bar(view: View) -> None:
     """Draw the bar of an edited model."""
-    steps, words = _steps(), re.sub(r" layer (\d+), head (?=\d)", r" \1.", "; ".join(in_words(_chosen())))
+    steps, words = _steps(), "; ".join(in_words(_chosen()))
+    words = re.sub(r" layer (\d+), head (?=\d)", r" \1.", words)
     if any(edit.verb == "cut" for edit in _chosen()):
         words = named(words, get_trace(view.original))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
