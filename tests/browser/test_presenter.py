@@ -182,8 +182,6 @@ def test_nothing_moves_under_the_pointer(app: str, page: Page, at: str, present:
     if not at.endswith("matrix"):
         expect(page.locator(".st-key-edits")).to_be_in_viewport()
         settled(page)
-        if not at:  # the button is below the player, so the click may scroll
-            places = f"(document.querySelector('[data-testid=stMain]').scrollTo(0, 0), {places})"
         eventually(page, lambda: page.evaluate(places), before)
 
 
