@@ -78,9 +78,8 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         maps_shown = grid_component(
             choices.get_tabs(several, trace, choice) if tabs else computed(several, one),
             choices.wanted_cell(choice), choice.kind if tabs else "",
-            marked=choices.wanted_marks(choice),
-            cell_width=120 if beside else 56, markable=True, off=off,
-            does=does if tabs else {"": does[choice.kind]},
+            marked=choices.wanted_marks(choice), cell_width=120 if beside else 56, markable=True,
+            off=off, does=does if tabs else {"": does[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip

@@ -222,8 +222,7 @@ function described(map, at) {
   const weight = map.limit || map.noun ? number(map, value, 4) : percent(value, 2);
   const [askedRow, askedColumn, heads] = map.asked ?? [];
   const asked = heads ? `. Heads that look there: ${heads}` : ". The heads that look there are below.";
-  const dimmed = map.covered.has(column) ? " (dimmed)" : "";
-  return `${name}${weight}${dimmed}${row === askedRow && column === askedColumn ? asked : ""}`;
+  return name + weight + (map.covered.has(column) ? " (dimmed)" : "") + (row === askedRow && column === askedColumn ? asked : "");
 }
 
 export default (host) => shown(host, "lens", component);
