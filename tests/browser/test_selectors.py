@@ -19,7 +19,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
                               "removals", "training", "tours", "glossary", "models")),
     ("", {"sentence": "The animal didn't cross the street as it was tired, " * 4, "beam": "10"}),
     ("attention", {"sentence": " \u200b "}),
-    ("parsing", {}), ("heads", {"role": "roles"}),
+    ("parsing", {}), ("heads", {"role": "roles"}), ("attention", {"edit": "off cross.1.1"}),
     ("", {"checkpoint": "everyday-en-de@3000"}),
     ("", {"tour": "decoding", "stop": "1"}),
     ("", {"tour": "decoding", "stop": "5", "guess": "0"}),

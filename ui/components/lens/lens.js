@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, groupOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, groupOf, hatch, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, windowHeight, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -29,7 +29,7 @@ function component({ root, header, body }, host) {
     choose: map.asks ? (at) => {
       if (masked(map, at)) return;
       host.setTriggerValue("pair", at);
-      map.asked = String(at);
+      map.asked = at;
     } : undefined,
     show(at) {
       const twins = map.ringed.length && root.at !== String(at) ? groupOf("lenses", "framed", { root }) : [];
@@ -68,8 +68,8 @@ function makeLabel(map, choice, axis, token, at) {
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const noun = map.noun || (map.limit ? "value" : "weight");
-  const hint = map.ringed.length ? `Frames differ most${map.paired ? "" : "; an empty one is near 0"}. ${pointAt} a cell to read it` : `${pointAt} a cell to read its exact ${noun}`;
-  const ask = map.asks ? `; ${click} it to ask which heads look there` : "";
+  const hint = map.ringed.length ? `Frames differ most${map.paired ? "" : "; an empty one is near 0"}. ${pointAt} a cell to read it` : `${pointAt} a cell for its exact ${noun}`;
+  const ask = map.asks ? `; ${click} it for heads that look there` : "";
   map.hint = `${hint}${ask}${map.selectable ? `; ${click} tokens to add them up` : ""}.`;
   const parts = Object.assign(buildMatrix(), {
     keyTitle: make("div", "key-title", map.key_title),
@@ -175,7 +175,7 @@ function place(map, parts, frame) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, paper, font, size } = themed(root);
+  const { theme, ink, paper, border, font, size } = themed(root);
   rolesOf(root, map, theme);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
@@ -198,11 +198,12 @@ function paint(root, map, parts) {
     },
     finish(at, x, y, colour) {
       const weight = map.weights[at];
-      if (side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
+      if (map.out || side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
       pen.fillStyle = inkOn(colour);
       pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + across / 2, y + side / 2);
     },
   });
+  if (map.out) hatch(pen, [[0, 0, side * keys, side * queries]], 9, { strokeStyle: border, lineWidth: 2 });
   // A frame in the colours of text and page is seen on pale and dark cells alike.
   for (const [strokeStyle, lineWidth, at] of [[ink, 2, 1], [paper, 1, 2.5]]) {
     Object.assign(pen, { strokeStyle, lineWidth });
@@ -221,16 +222,18 @@ function masked(map, [row, column]) {
 }
 
 function described(map, at) {
-  if (!at) return map.hint;
-  const [row, column] = at;
-  const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
-  if (masked(map, at)) return name;
+  const [row, column] = at ?? map.asked ?? [];
+  if (row === undefined) return map.hint;
+  const hidden = masked(map, [row, column]);
+  const name = cellName(map.query_tokens, map.key_tokens, [row, column], !hidden);
+  if (hidden) return name;
   const value = map.weights[row * map.keys + column];
   const unit = map.noun.split(" in ")[1];
-  const share = map.limit || map.noun ? number(map, value, 4) : percent(value, map.ringed.length ? 1 : 2);
+  const share = map.limit || map.noun ? number(map, value, 4) : percent(value, map.ringed.length && !map.asked ? 1 : 2);
   const weight = unit ? `${number(map, value, 2)} ${unit}` : share;
-  const below = map.asked === String(at) ? ". The heads that look there are below." : "";
-  return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
+  const [askedRow, askedColumn, heads] = map.asked ?? [];
+  const asked = heads ? `. Heads that look there: ${heads}` : ". The heads that look there are below.";
+  return name + weight + (map.covered.has(column) ? " (dimmed)" : "") + (row === askedRow && column === askedColumn ? asked : "");
 }
 
 export default (host) => shown(host, "lens", component);

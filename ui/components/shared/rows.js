@@ -59,7 +59,7 @@ export function drawRowNames(pen, { ys, xs, h }, rows, { named, size, strong = n
 // Writes slanted column labels above a matrix, at most `longest` px long; thins them out as well.
 export function drawColumnNames(pen, { ys, xs, w }, columns, { longest, size, angle }) {
   columns.forEach((token, j) => {
-    if (j % Math.ceil(size / w - 0.05)) return;
+    if (j % Math.ceil(size / w - 0.15)) return; // slanted, they may be a little closer
     drawSlanted(pen, fitted(pen, plain(token), longest), xs[j] + w / 2, ys[0] - 5, angle);
   });
 }
