@@ -132,15 +132,15 @@ function stages(at, head, width) {
   if (q) {
     const vector = (values, part, gloss, most) => make("div", "vector",
       cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most), make("span", "quiet", gloss));
-    const matrix = (name) => {
-      const rows = data.at(`${name}.${kind}`, layer, head);
-      const d = rows.length / keys.length;
+    const matrix = (name, from) => {
+      const rows = from.at(`${name}.${kind}`, layer, head);
+      const d = from.arrays.get(`${name}.${kind}`).shape.at(-1);
       const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
       return extend(cellsOf(view, cells, d, m, column * m, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
     asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
-      wide("K  keys", "k", matrix("k")),
+      wide("K  keys", "k", matrix("k", data)),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
@@ -148,7 +148,8 @@ function stages(at, head, width) {
     lines.push(row("softmax", "weights", weighted));
     const sum = output ? vector(output, "v", out ? "all 0" : `what ${token} takes in`, largest(data.at(`v.${kind}`, layer, head)))
       : "an edit fixes this head at its mean";
-    lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
+    const kept = out ? view.before(view.focus.s) : data;
+    lines.push(wide("V  values", "v", kept ? matrix("v", kept) : "all 0: the edit takes them out"), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "Replaced by 0: adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),

@@ -72,15 +72,22 @@ function factsOf(view, { s, layer, block }) {
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
   const { blocks } = header.stacks[s];
-  const logitOf = (name) => (s ? data.at("p", layer, data.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
-  const adds = (block ? [block.replace("_norm", "")] : blocks).map((name) =>
-    ({ name: SHORT[name].toLowerCase(), logit: logitOf(name), share: percent(data.added(s, layer, name, tokenOf(view, s))?.share ?? 0) }));
-  const shares = adds.map((one, n) => `${one.name} ${n ? "" : "adds "}${one.share}`).join(", ");
-  const logits = adds[0].logit === undefined ? "" : [`, and ${adds.map((one) => signed(one.logit)).join(", ")} to the logit of the chosen `, chosen];
-  const [[, , , place, before], [guess, p, , rank, after] = []] = s ? header.lens[state.row].slice(layer) : [[]];
+  const old = view.before(s);
+  const both = (valueOf) => {
+    const [now, was] = [data, old].map((from) => from && valueOf(from));
+    return was && was !== now ? `${now} (was ${was})` : now;
+  };
+  const names = block ? [block.replace("_norm", "")] : blocks;
+  const logitOf = (from, name) => (s ? from.at("p", layer, from.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
+  const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
+  const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
+  const lensOf = ({ header: { lens } }, n) => lens[state.row][layer + n];
+  const [, , , place, before] = s ? lensOf(data, 0) : [];
+  const [guess, , , rank, after] = s ? lensOf(data, 1) : [];
   const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
-  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? [" (best guess ", bold(guess), `, ${chance(p)}).`] : "."];
+  const best = (from) => `${plain(lensOf(from, 1)[0])}, ${chance(lensOf(from, 1)[1])}`;
+  const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], matter]);
+  return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
 }

@@ -11,7 +11,8 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
-// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew.
+// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew;
+// and the numbers of the last message, after those before its change.
 const touched = (window[Symbol.for("headlight.touched")] ??= {});
 
 function component({ root, header, body }, host) {
@@ -20,6 +21,10 @@ function component({ root, header, body }, host) {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
+  const { was } = header;
+  const old = (touched.kept ?? []).find((kept) => was.length && was.every((all, t) => kept.header.candidates[t]?.every(([, p, id], n) => p === all[n]?.[1] && id === all[n][2])));
+  touched.kept = [old ?? [], view.data].flat();
+  view.before = (s) => (old && (!s || view.state.row < was.length) ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
