@@ -32,18 +32,21 @@ function headRow({ view, kind, layer, query }, width) {
   const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
+  // A film has no later queries: its maps grow with the text, from four rows.
+  const written = view.none ? 0 : view.film && kind !== "encoder_self" ? place + 1 : rows;
+  const [down, over] = [rows, kind === "decoder_self" ? columns : 0].map((n) => (written < rows ? Math.min(n, Math.max(4, place + 1)) : n) || columns);
+  const causal = kind === "decoder_self" && !header.unmasked[layer];
   const items = Array.from({ length: count }, (_, h) => {
-    const canvas = make("canvas", "", { "aria-hidden": "true", "data-keys": 0.5, "data-query": (place + 0.5) / rows });
+    const canvas = make("canvas", "", { "aria-hidden": "true", "data-keys": 0.5, "data-query": (place + 0.5) / down });
     const map = data.at(`w.${kind}`, layer, h);
     const pen = sharp(canvas, side, high);
-    drawMap(pen, rows, columns, [0, 0, side, high], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
-    if (kind === "decoder_self" && !header.unmasked[layer]) {
-      const hidden = [...map.slice(0, rows)].map((_, i) => [((i + 1) / columns) * side, (i / rows) * high, side, high / rows]);
-      hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
-    }
-    if (view.film && kind !== "encoder_self") pen.clearRect(0, ((place + 1) / rows) * high, side, high); // later queries
+    const weightAt = (cell) => map[Math.floor(cell / over) * columns + (cell % over)];
+    drawMap(pen, down, over, [0, 0, side, high], (cell) => words[weightLevel(weightAt(cell))], weightAt);
+    pen.clearRect(0, (written / down) * high, side, high);
+    const hidden = range(down).map((i) => [i >= written ? 0 : causal ? ((i + 1) / over) * side : side, (i / down) * high, side, high / down]);
+    hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
     pen.strokeStyle = look.q;
-    pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
+    if (written) pen.strokeRect(0.5, (place / down) * high + 0.5, side - 1, Math.max(1, high / down - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
     const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {

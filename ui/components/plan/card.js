@@ -1,5 +1,5 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
-import { chance, extend, make, percent, plain, setBox, signed } from "../shared/index.js";
+import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
 import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
@@ -31,16 +31,23 @@ export function fillCard(view) {
     make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
     ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${text.text.split(". ")[1]}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
-    extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view))),
+    extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view, [" The last change took ", " from ", " to ", "."]))),
   );
-  while (view.card.scrollHeight > view.card.clientHeight + 1 && view.card.children.length > 2) (view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling).remove(); // a class and a head need the formula
+  const [, short] = text.text.split(". ");
+  const over = () => view.card.scrollHeight > view.card.clientHeight + 1;
+  while (over() && view.card.children.length > 2) {
+    const least = view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling; // a class and a head need the formula
+    if (short && least.textContent.includes(short)) view.card.lastChild.prepend(`${short}. `);
+    least.remove();
+    if (over() && view.card.children.length === 2 && view.card.lastChild.textContent.startsWith(short)) view.card.lastChild.firstChild.remove();
+  }
 }
 
-// What the last change did to the chosen word of this step.
-function changeOf({ header, state: { row } }) {
+// What the last change did to the chosen word of this step, between words.
+export function changeOf({ header, state: { row } }, [before, from, to, after]) {
   const was = header.was[row]?.find(([, , id]) => id === header.ids[row])?.[1];
   const now = chance(header.probabilities[row]);
-  return was && chance(was) !== now ? [" The last change took ", bold(header.predicted[row]), ` from ${chance(was)} to ${now}.`] : [];
+  return was && chance(was) !== now ? [before, bold(header.predicted[row]), from, chance(was), to, now, after] : [];
 }
 
 // What a film's layer does to the chosen token.
@@ -55,7 +62,7 @@ function sceneOf(view, { s, layer }) {
 }
 
 // What happens to the chosen token there, in a sentence.
-function factsOf(view, { s, layer, block }) {
+function factsOf(view, { s, layer, block, head }) {
   const { header, state, data } = view;
   const [token, chosen] = [bold(tokenText(view, s)), bold(header.predicted[state.row])];
   const say = (...parts) => make("p", "facts", parts.flat(3));
@@ -89,5 +96,18 @@ function factsOf(view, { s, layer, block }) {
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say("At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
+  return say(Number.isInteger(head) ? headOf(view, { s, layer, block, head }) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
+}
+
+// Where a head takes its values from, and how much of the block's sum it adds.
+function headOf(view, { s, layer, block, head }) {
+  const { data, header: { stacks } } = view;
+  const [kind, query] = [view.kinds[`${stacks[s].name}.${block}`], tokenOf(view, s)];
+  const weights = data.weights(kind, layer, head, query);
+  const lengths = range(data.heads(kind)).map((h) => data.at(`c.${kind}`, layer, h, data.row(s, query))?.[0] ?? 0);
+  const [own, most, name] = [lengths[head], largest(lengths), (h) => `${layer + 1}.${h + 1}`];
+  if (!weights || data.marked("out", kind, layer, head)) return [];
+  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(Math.max(...weights))]);
+  const rank = own === most ? `the most of ${lengths.length} heads` : `less than head ${name(lengths.indexOf(most))} with ${most.toFixed(2)}`;
+  return [`Head ${name(head)} takes ${percent(Math.max(...weights))} of its values from `, bold(key), `. It adds length ${own.toFixed(2)}, ${rank}. `];
 }

@@ -6,6 +6,10 @@ import { loopOf } from "./layout.js";
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const LEAST = 11; // px of a band that can be hit and has a name
 
+// Words before a layer's best guess and the chosen token, and whether the guess has its probability: the first that fit
+// in all layers.
+const WORDS = [["best guess", "chosen ", true], ["guess", "chosen ", true], ["guess", "", true], ["guess", "", false], ["guess", null, true]];
+
 export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
 // The name of a block, as a title.
@@ -53,7 +57,8 @@ export function placeTokens(view) {
     press(buttons, (i) => first + i === state[field]);
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
-    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, `+${number} …`, {
+    const far = (token) => plain(header.stacks[s].tokens[token < first ? 0 : header.stacks[s].tokens.length - 1]); // often what is looked at
+    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, number > 1 ? `${short(far(token), 34 * plan.unit)} +${number - 1}` : far(token), {
       "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
     }), stack.near(token), high));
     const next = plain(header.predicted[state.row]);
@@ -126,14 +131,15 @@ export function placeBands(view) {
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const guesses = stack.s ? guessesOf(at, band, line) : [];
-      const more = count < 2 && guesses.length ? `, ${guesses[0].textContent}` : "";
+      const guesses = stack.s ? guessesOf(at, band, stack) : [];
+      const more = count < 2 && guesses[0]?.textContent.match(/guess|→/) ? `, ${guesses[0].textContent}` : "";
       const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
       const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
       lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
-      if (count < 2 && widthOf(`${lines[0].textContent} ${share}`) + 3 < stack.room) lines[0].append(" ", make("span", "size", share));
+      const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);
+      if (count < 2 && beside) lines[0].append(" ", make("span", "size", beside));
       const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
@@ -143,16 +149,19 @@ export function placeBands(view) {
     return lines.filter(Boolean).slice(0, count);
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
-  function guessesOf(at, { layer, h }, line) {
-    const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
-    const rise = `${plain(at.header.predicted[state.row])} ${before} → ${own}`;
-    if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
-    const text = `${plain(token)} ${chance(p)}`;
-    const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const both = [", chosen", ","].flatMap((by) => ["best guess", "guess", "top"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
-    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
-    first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [...(before === own ? [] : [`chosen ${rise}`, rise]), chosen || BLANK] : [BLANK]))];
+  function guessesOf(at, band, { bands, room }) {
+    const decisive = data.decisive(state.row);
+    const guesses = ({ layer, h }, [guess, chosen, full], film) => {
+      const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
+      const [first, name, two] = [`${guess} ${plain(token)}${full ? ` ${chance(p)}` : ""}`, plain(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
+      if (!film && layer === decisive) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
+      if (film || chosen === null || (rank === 1 && (before === own || !two))) return [first, BLANK];
+      return two ? [first, `${chosen}${name} ${before === own ? "" : `${before} → `}${own}`] : [`${first}, ${chosen}${name} ${own}`, BLANK];
+    };
+    const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== decisive);
+    const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
+    return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
+      make("span", "most", widthOf(text) > room ? text.slice(6) : text) : make("span", "size guess", text, { title: "What the model would say if it ended here" }));
   }
 }
 

@@ -19,7 +19,7 @@ export function fillPanel(view) {
   Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus, state } = view;
   view.held = isAhead(view, view.plan.stacks[focus.s], band); // the last step's numbers, until the film's come
-  const none = view.held && (!focus.s || view.film.row < 1);
+  const none = (view.none = view.held && (!focus.s || view.film.row < 1));
   if (view.held && !none) view.state = { ...state, row: state.row - 1 };
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
