@@ -35,11 +35,12 @@ export function fillCard(view) {
   );
   const [, short] = text.text.split(". ");
   const over = () => view.card.scrollHeight > view.card.clientHeight + 1;
-  while (over() && view.card.children.length > 2) {
-    const least = view.large || view.focus.head !== null ? view.card.children[1] : view.card.lastChild.previousSibling; // a class and a head need the formula
-    if (short && least.textContent.includes(short)) view.card.lastChild.prepend(`${short}. `);
-    least.remove();
-    if (over() && view.card.children.length === 2 && view.card.lastChild.textContent.startsWith(short)) view.card.lastChild.firstChild.remove();
+  while (over() && view.card.children.length > 1) {
+    const [facts, more] = [view.card.lastChild, view.card.children.length > 2];
+    const least = !more ? view.card.firstChild : view.large || view.focus.head !== null ? view.card.children[1] : facts.previousSibling; // a class and a head need the formula
+    if (!more && facts.textContent.startsWith(short)) facts.firstChild.remove();
+    else least.remove();
+    if (more && least.textContent.includes(short)) facts.prepend(`${short}. `);
   }
 }
 
