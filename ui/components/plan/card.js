@@ -1,7 +1,7 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { mostSeen, seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 const bold = (text) => make("b", "", plain(text));
 
@@ -53,7 +53,7 @@ export function changeOf({ header, state: { row } }, [before, from, to, after]) 
 
 // What a film's layer does to the chosen token.
 function sceneOf(view, { s, layer }) {
-  const seen = (block) => bold(mostSeen(view, s, layer, block));
+  const seen = (block) => bold(mostSeen(view, { s, layer, block }));
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   const network = ` Then the feed-forward network adds ${percent(view.data.added(s, layer, "ffn", tokenOf(view, s)).share)}.`;
   if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);
@@ -97,18 +97,13 @@ function factsOf(view, { s, layer, block, head }) {
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say(Number.isInteger(head) ? headOf(view, { s, layer, block, head }) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
+  return say(Number.isInteger(head) ? headOf(view, { s, layer, block }, head) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
 }
 
 // Where a head takes its values from, and how much of the block's sum it adds.
-function headOf(view, { s, layer, block, head }) {
-  const { data, header: { stacks } } = view;
-  const [kind, query] = [view.kinds[`${stacks[s].name}.${block}`], tokenOf(view, s)];
-  const weights = data.weights(kind, layer, head, query);
-  const lengths = range(data.heads(kind)).map((h) => data.at(`c.${kind}`, layer, h, data.row(s, query))?.[0] ?? 0);
-  const [own, most, name] = [lengths[head], largest(lengths), (h) => `${layer + 1}.${h + 1}`];
-  if (!weights || data.marked("out", kind, layer, head)) return [];
-  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(Math.max(...weights))]);
-  const rank = own === most ? `the most of ${lengths.length} heads` : `less than head ${name(lengths.indexOf(most))} with ${most.toFixed(2)}`;
-  return [`Head ${name(head)} takes ${percent(Math.max(...weights))} of its values from `, bold(key), `. It adds length ${own.toFixed(2)}, ${rank}. `];
+function headOf(view, part, head) {
+  const heads = range(view.data.heads(view.kinds[`${view.header.stacks[part.s].name}.${part.block}`])).map((h) => seenBy(view, part, h));
+  const [{ key, weight, length, out }, most, name] = [heads[head], largest(heads.map((each) => each.length)), (h) => `${part.layer + 1}.${h + 1}`];
+  const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(heads.findIndex((each) => each.length === most))} with ${most.toFixed(2)}`;
+  return out ? [] : [`Head ${name(head)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
 }

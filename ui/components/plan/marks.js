@@ -6,8 +6,7 @@ import { loopOf } from "./layout.js";
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const LEAST = 11; // px of a band that can be hit and has a name
 
-// Words before a layer's best guess and the chosen token, and whether the guess has its probability: the first that fit
-// in all layers.
+// Words before a layer's best guess and the chosen token, and whether the guess has its probability.
 const WORDS = [["best guess", "chosen ", true], ["guess", "chosen ", true], ["guess", "", true], ["guess", "", false], ["guess", null, true]];
 
 export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
@@ -114,10 +113,9 @@ export function placeBands(view) {
     const share = added ? ` Adds ${percent(added.share)} for ${tokenText(at, band.s)}.` : "";
     return `${titleOf(at, band)}.${share}${band.kind === "layer" ? " Show its blocks." : ""}`;
   }
-  // What a block or layer adds to the chosen token: {share}.
+  // What a block or layer adds to the chosen token.
   function addedAt(at, { s, layer, block }) {
-    if (layer === undefined) return null;
-    return block ? data.added(s, layer, block.replace("_norm", ""), tokenOf(at, s)) : data.layer(s, layer, tokenOf(at, s));
+    return layer === undefined ? null : data.added(s, layer, block?.replace("_norm", ""), tokenOf(at, s));
   }
   // The lines of a label, as many as the band has room for; a line is the longest of its versions that fits.
   function label(at, stack, band) {
@@ -140,7 +138,7 @@ export function placeBands(view) {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);
       if (count < 2 && beside) lines[0].append(" ", make("span", "size", beside));
-      const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
+      const seen = band.block !== "ffn" && mostSeen(at, band);
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
@@ -165,13 +163,22 @@ export function placeBands(view) {
   }
 }
 
-// The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
-export function mostSeen(view, s, layer, block) {
-  const kind = view.kinds[`${view.header.stacks[s].name}.${block}`];
-  const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
+// The chosen token in a head, or in the mean over heads for null: {out, key, weight, length, words}, key with the largest
+// weight, length of what the head adds. Null for a token left out.
+export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, block }, head = null) {
+  const [kind, query] = [kinds[`${stacks[s].name}.${block}`], tokenOf({ state }, s)];
+  const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
-  const key = weights.indexOf(Math.max(...weights));
-  return `${plain(view.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
+  const weight = Math.max(...weights);
+  const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
+  const words = s ? data.words(layer, query, data.part(kind, head)) : [];
+  return { out: data.marked("out", kind, layer, head), key: plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]), weight, length, words };
+}
+
+// As text: the token with the largest weight, mean over heads, and the weight.
+export function mostSeen(view, part) {
+  const seen = seenBy(view, part);
+  return seen && `${seen.key} ${seen.weight.toFixed(2)}`;
 }
 
 export function tokenText(view, s) {

@@ -160,8 +160,8 @@ function clamped({ stacks }, chosen) {
 
 // The elements that stay.
 function build(view) {
-  const { root, header } = view;
-  extend(root, { role: "group", "aria-label": header.label });
+  const { root, header: { stacks } } = view;
+  extend(root, { role: "group", "aria-label": `The whole model, ${stacks.map(({ depth, name }) => `${depth} ${name}`).join(" and ")} layers` });
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");

@@ -140,10 +140,8 @@ function land(view, row) {
   word?.classList.remove("coming");
   view.said.textContent = plain(view.header.predicted[row]);
   drawPicture(view);
-  if (from) fly(view, [from.querySelector("bdi"), word, view.marks.get(`row.${row + 1}`)].filter(Boolean));
-}
-
-function fly(view, stops) {
+  if (!from) return;
+  const stops = [from.querySelector("bdi"), word, view.marks.get(`row.${row + 1}`)].filter(Boolean);
   const base = view.root.getBoundingClientRect();
   const ghost = make("span", "ghost", stops[0].textContent);
   view.root.append(ghost);

@@ -268,12 +268,6 @@ function plan(header, trace) {
     const name = s ? "decoder" : "encoder";
     add(`x.${name}`, [of.x.length, n, d], of.x);
     add(`o.${name}`, [of.o.length, n, d], of.o);
-    const blocks = of.kinds.length + 1, length = (row) => Math.hypot(...row);
-    add(`g.${name}`, [depth, n], of.inner.map((_, layer) => Float32Array.from({ length: n }, (_, row) => {
-      const [before, after] = [layer, layer + 1].map((at) => of.x[at * blocks].subarray(row * d, (row + 1) * d));
-      const added = length(after.map((value, at) => value - before[at]));
-      return added && added / (added + length(before));
-    }))); // `layer_shares`
     add(`e.${name}`, [1, n, d], [of.content]);
     const most = of.inner.map((inner) => Array.from({ length: n }, (_, row) => {
       const part = inner.subarray(row * nInner, (row + 1) * nInner);
