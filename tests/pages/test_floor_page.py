@@ -9,14 +9,13 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.components import plan
 from ui.components.plan import Opened, PlanChoice, Touched
 from ui.floor import views
 
 
 @pytest.fixture
 def drawn(recorded: Any) -> list[dict[str, Any]]:
-    return recorded(plan, "plan_component")
+    return recorded(views.plan, "plan_component")
 
 
 def test_a_link_opens_on_any_part(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
@@ -41,7 +40,7 @@ def reporting(
         settings[f"on_{event}_change"]()
         real(*args, **settings)
 
-    monkeypatch.setattr(plan, parse, lambda *_: report)
+    monkeypatch.setattr(views.plan, parse, lambda *_: report)
     monkeypatch.setattr(views, "show", click)
     app.run()
     monkeypatch.setattr(views, "show", real)

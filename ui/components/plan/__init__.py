@@ -148,11 +148,7 @@ def plan_component(
     rows: dict[StackName, list[int] | None] = {"encoder": None, "decoder": None}
     if sum(2 * values.size for _, values in arrays_of(whole, trace, rows)) > MOST_BYTES:
         rows = {"encoder": [chosen.source], "decoder": [chosen.row]}
-    arrays, body = [], []
-    for name, values in arrays_of(whole, trace, rows):
-        scales, packed = _packed(values)
-        arrays.append([name, list(values.shape), scales])
-        body.append(packed)
+    arrays = [(name, each.shape, *_packed(each)) for name, each in arrays_of(whole, trace, rows)]
     now = trace.predicted_tokens
     before = [token for token, _ in edited.before]
     lost, new = not_shared(before or now, now)
@@ -162,16 +158,12 @@ def plan_component(
         "pre": whole.stream.pre_norm,
         "stacks": [
             {
-                "name": name,
-                "depth": len(whole.stream.stack(name).hidden),
-                "blocks": ["ffn" if block == "feed_forward" else block
-                           for block in whole.stream.stack(name).blocks],
-                "tokens": labels(whole.stream.stack(name).tokens, 18),
-                "rows": rows[name],
-                "neurons": whole.stream.stack(name).inner.shape[-1],
-                "firing": whole.stream.stack(name).n_firing.tolist(),
+                "name": name, "depth": len(of.hidden), "rows": rows[name],
+                "blocks": ["ffn" if block == "feed_forward" else block for block in of.blocks],
+                "tokens": labels(of.tokens, 18),
+                "neurons": of.inner.shape[-1], "firing": of.n_firing.tolist(),
             }
-            for name in KINDS
+            for name in KINDS for of in [whole.stream.stack(name)]
         ],
         "predicted": labels(now, 18),
         "ids": list(trace.predicted_ids),
@@ -190,13 +182,13 @@ def plan_component(
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
-        "arrays": arrays,
+        "arrays": [[name, [*shape], scales] for name, shape, scales, _ in arrays],
         "signed": signed_colours(),
         "colours": attention_colours(),
         "roles": ROLES,
     }  # fmt: skip
     return Component(
-        "plan", header, b"".join(body), choice=asdict(chosen),
+        "plan", header, b"".join(packed for *_, packed in arrays), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
     )  # fmt: skip
 

@@ -80,30 +80,29 @@ function factsOf(view, { s, layer, block, head }) {
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
   const { blocks } = header.stacks[s];
-  const old = view.before(s);
   const both = (valueOf) => {
-    const [now, was] = [data, old].map((from) => from && valueOf(from));
-    return was && was !== now ? `${now} (was ${was})` : now;
+    const [now, was] = [data, view.before(s) ?? data].map(valueOf);
+    return was === now ? now : `${now} (was ${was})`;
   };
   const names = block ? [block.replace("_norm", "")] : blocks;
   const logitOf = (from, name) => (s ? from.at("p", layer, from.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
   const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
-  const lensOf = ({ header: { lens } }, n) => lens[state.row][layer + n];
-  const [, , , place, before] = s ? lensOf(data, 0) : [];
-  const [guess, , , rank, after] = s ? lensOf(data, 1) : [];
+  const lensOf = (from) => from.header.lens[state.row].slice(layer);
+  const [[, , , place, before], [, , , rank, after] = []] = s ? lensOf(data) : [[]];
   const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
-  const best = (from) => `${plain(lensOf(from, 1)[0])}, ${chance(lensOf(from, 1)[1])}`;
+  const best = (from) => `${plain(lensOf(from)[1][0])}, ${chance(lensOf(from)[1][1])}`;
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say(Number.isInteger(head) ? headOf(view, { s, layer, block }, head) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
+  return say(Number.isInteger(head) ? headOf(view, { s, layer, block }, head) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
 }
 
 // Where a head takes its values from, and how much of the block's sum it adds.
 function headOf(view, part, head) {
   const heads = range(view.data.heads(view.kinds[`${view.header.stacks[part.s].name}.${part.block}`])).map((h) => seenBy(view, part, h));
-  const [{ key, weight, length, out }, most, name] = [heads[head], largest(heads.map((each) => each.length)), (h) => `${part.layer + 1}.${h + 1}`];
+  if (!heads[head] || heads[head].out) return [];
+  const [{ key, weight, length }, most, name] = [heads[head], largest(heads.map((each) => each.length)), (h) => `${part.layer + 1}.${h + 1}`];
   const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(heads.findIndex((each) => each.length === most))} with ${most.toFixed(2)}`;
-  return out ? [] : [`Head ${name(head)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
+  return [`Head ${name(head)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
 }

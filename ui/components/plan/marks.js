@@ -130,10 +130,8 @@ export function placeBands(view) {
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
       const guesses = stack.s ? guessesOf(at, band, stack) : [];
-      const more = count < 2 && guesses[0]?.textContent.match(/guess.*%|→/) ? `, ${guesses[0].textContent}` : "";
-      const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
-      const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
-      lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
+      const name = widthOf(`Layer ${band.layer + 1}  ${share}`) > stack.room ? "L" : "Layer ";
+      lines.push(make("span", "", make("b", "", `${name}${band.layer + 1}`), " ", make("span", "size", share, { title: share })), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);

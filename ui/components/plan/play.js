@@ -53,8 +53,8 @@ export function writeLine(view) {
   });
   // On a phone, the card with this is far away.
   const heads = header.out.map(([, layer, head]) => `${layer + 1}.${head + 1}`);
-  const off = heads.length > 3 ? `${heads.length} heads off` : heads.length ? `head ${heads.join(", ")} off` : "";
-  const answer = view.plan.narrow && !film ? [off && `Edited: ${off}`, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
+  const off = heads.length && `Edited: ${heads.length > 3 ? `${heads.length} heads` : `head ${heads.join(", ")}`} off`;
+  const answer = view.plan.narrow && !film ? [off, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
   view.line.replaceChildren(...words.flat(), make("span", "answer", ...answer));
 }
 
