@@ -32,7 +32,7 @@ class FloorChoice(Choice):
 
     source: Param[int | None] = url_state.position("source")
     step: Param[int | None] = STEP
-    #: such as `decoder.2.cross.3`, see `ui.components.plan.fitting`
+    #: such as `decoder.2.cross.3`, see `ui.components.plan.foci`
     focus: Param[str] = Param("focus", url_state.text(40), "")
 
 
@@ -41,12 +41,12 @@ def choice_now(view: View, trace: Trace) -> plan.PlanChoice:
 
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
-    focus = plan.fitting(url_state.get(FloorChoice.focus), trace)
+    focus = url_state.get(FloorChoice.focus)
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
     return plan.PlanChoice(
         url_state.index(FloorChoice.source, len(trace.src_tokens), source),
         url_state.index(STEP, len(trace.tgt_tokens), row),
-        focus or f"decoder.{len(trace.cross)}",
+        focus if focus in plan.foci(trace) else f"decoder.{len(trace.cross)}",
     )
 
 
@@ -119,8 +119,8 @@ def draw_plan(
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
-    cuts = [edit for edit in parse_edits(view.entry.ref.edits) if edit.verb == "cut"]
-    edges = chain(*(_edges(cut, trace) for cut in cuts))
+    edits = parse_edits(view.entry.ref.edits)
+    edges = chain(*(_edges(edit, trace) for edit in edits if edit.verb == "cut"))
     edited = plan.Edited(
         editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),

@@ -52,7 +52,7 @@ class PlanChoice:
 
     source: int  # source position
     row: int  # decoder row
-    focus: str  # the part that is unfolded, see `fitting`
+    focus: str  # the part that is unfolded, see `foci`
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Touched:
     key: int  # or the token's id
 
 
-def fitting(focus: str, trace: Trace) -> str:
-    """Return a focus such as `decoder.2.cross.3`, or "" for a part that the trace's model lacks."""
+def foci(trace: Trace) -> set[str]:
+    """Return the parts of the trace's model that can unfold, such as `decoder.2.cross.3`."""
     parts = {"softmax"}
     for stack, kinds in KINDS.items():
         depth, heads = trace.attention(kinds[0]).shape[:2]
@@ -89,16 +89,16 @@ def fitting(focus: str, trace: Trace) -> str:
             parts |= {at, f"{at}.ffn", *blocks}
             parts |= {f"{block}_norm" for block in (f"{at}.ffn", *blocks)}
             parts |= {f"{block}.{head + 1}" for block in blocks for head in range(heads)}
-    return focus if focus in parts else ""
+    return parts
 
 
 def parse_choice(reported: Any, trace: Trace) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid."""
-    report = fields(reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)))
-    focus = reported.get("focus") if report is not None else None
-    if report is None or not isinstance(focus, str) or focus != fitting(focus, trace):
-        return None
-    return PlanChoice(**report, focus=focus)
+    report = fields(
+        reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)),
+        focus=("", *foci(trace)),
+    )  # fmt: skip
+    return None if report is None else PlanChoice(**report)
 
 
 def parse_opened(reported: Any, trace: Trace) -> Opened | None:

@@ -1,16 +1,15 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { mostSeen, seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 const bold = (text) => make("b", "", plain(text));
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
   const parts = formula.split(/(\[[^\]]+\])/).map((run) => {
-    const symbol = run.match(/^\[(.+):(\w+)\]$/);
-    if (!symbol) return run;
-    const [, text, part] = symbol;
+    const [, text, part] = run.match(/^\[(.+):(\w+)\]$/) ?? [];
+    if (!part) return run;
     return make("span", `symbol ${"qkv".includes(part) ? part : ""}`, text, {
       "data-part": part, tabindex: -1,
       onpointerenter: () => view.light(part), onpointerleave: () => view.light(null),
@@ -27,20 +26,20 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
+  const [, short] = text.text.split(". ");
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
-    ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${text.text.split(". ")[1]}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
+    ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${short}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
     extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view, [" The last change took ", " from ", " to ", "."]))),
   );
-  const [, short] = text.text.split(". ");
-  const over = () => view.card.scrollHeight > view.card.clientHeight + 1;
-  while (over() && view.card.children.length > 1) {
-    const [facts, more] = [view.card.lastChild, view.card.children.length > 2];
-    const least = !more ? view.card.firstChild : view.large || view.focus.head !== null ? view.card.children[1] : facts.previousSibling; // a class and a head need the formula
-    if (!more && facts.textContent.startsWith(short)) facts.firstChild.remove();
+  // What does not fit goes, last the title; the text's main sentence stays before the facts if it can.
+  const { children, firstChild: title, lastChild: facts } = view.card;
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 1) {
+    const least = children.length < 3 ? title : view.large || view.focus.head !== null ? children[1] : facts.previousSibling; // a class and a head need the formula
+    if (least === title && facts.textContent.startsWith(short)) facts.firstChild.remove();
     else least.remove();
-    if (more && least.textContent.includes(short)) facts.prepend(`${short}. `);
+    if (least !== title && least.textContent.includes(short)) facts.prepend(`${short}. `);
   }
 }
 
@@ -53,7 +52,7 @@ export function changeOf({ header, state: { row } }, [before, from, to, after]) 
 
 // What a film's layer does to the chosen token.
 function sceneOf(view, { s, layer }) {
-  const seen = (block) => bold(mostSeen(view, { s, layer, block }));
+  const seen = (block) => bold(seenBy(view, { s, layer, block }).text);
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   const network = ` Then the feed-forward network adds ${percent(view.data.added(s, layer, "ffn", tokenOf(view, s)).share)}.`;
   if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);

@@ -23,9 +23,8 @@ export function titleOf(view, { s, layer, block, kind }) {
 // The entry of words.toml for a block.
 export function textOf(view, { s, block }) {
   const { texts, stacks } = view.header;
-  if (!block) return texts[`${stacks[s].name}.layer`];
-  if (block.endsWith("_norm")) return texts.norm;
-  return texts[block] ?? texts[`${stacks[s].name}.${block}`];
+  const name = block?.endsWith("_norm") ? "norm" : block ?? "layer";
+  return texts[name] ?? texts[`${stacks[s].name}.${name}`];
 }
 
 export function tokenOf(view, s) {
@@ -80,9 +79,11 @@ export function placeBands(view) {
       if (band.kind === "heading" || band.h < LEAST) {
         return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
+      const added = addedAt(view, band);
+      const said = added ? ` Adds ${percent(added.share)} for ${tokenText(view, band.s)}.` : "";
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
-        "aria-label": said(view, band), tabindex: -1,
+        "aria-label": `${titleOf(view, band)}.${said}${band.kind === "layer" ? " Show its blocks." : ""}`, tabindex: -1,
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
         onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
         onfocus: () => view.point(band), onblur: () => view.point(null),
@@ -108,11 +109,6 @@ export function placeBands(view) {
     band.mark = band.unfolded ? setBox(view.panel, ...box) : mark;
     return setBox(mark, ...box);
   }
-  function said(at, band) {
-    const added = addedAt(at, band);
-    const share = added ? ` Adds ${percent(added.share)} for ${tokenText(at, band.s)}.` : "";
-    return `${titleOf(at, band)}.${share}${band.kind === "layer" ? " Show its blocks." : ""}`;
-  }
   // What a block or layer adds to the chosen token.
   function addedAt(at, { s, layer, block }) {
     return layer === undefined ? null : data.added(s, layer, block?.replace("_norm", ""), tokenOf(at, s));
@@ -136,7 +132,7 @@ export function placeBands(view) {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);
       if (count < 2 && beside) lines[0].append(" ", make("span", "size", beside));
-      const seen = band.block !== "ffn" && mostSeen(at, band);
+      const seen = band.block !== "ffn" && seenBy(at, band)?.text;
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
@@ -161,22 +157,17 @@ export function placeBands(view) {
   }
 }
 
-// The chosen token in a head, or in the mean over heads for null: {out, key, weight, length, words}, key with the largest
-// weight, length of what the head adds. Null for a token left out.
+// The chosen token in a head, or in the mean over heads for null: {out, key, weight, text, length, words}, key with the
+// largest weight, both as text, length of what the head adds. Null for a token left out.
 export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, block }, head = null) {
   const [kind, query] = [kinds[`${stacks[s].name}.${block}`], tokenOf({ state }, s)];
   const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
   const weight = Math.max(...weights);
+  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
   const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
   const words = s ? data.words(layer, query, data.part(kind, head)) : [];
-  return { out: data.marked("out", kind, layer, head), key: plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]), weight, length, words };
-}
-
-// As text: the token with the largest weight, mean over heads, and the weight.
-export function mostSeen(view, part) {
-  const seen = seenBy(view, part);
-  return seen && `${seen.key} ${seen.weight.toFixed(2)}`;
+  return { out: data.marked("out", kind, layer, head), key, weight, text: `${key} ${weight.toFixed(2)}`, length, words };
 }
 
 export function tokenText(view, s) {
