@@ -139,7 +139,7 @@ function hold({ root }, id, [at, all], end) {
   let free = false;
   for (const type of ["pointerdown", "wheel", "keydown"]) window.addEventListener(type, () => (free = true), { once: true });
   const frame = () => {
-    if (free || !root.isConnected) return;
+    if (free || !main || !root.isConnected) return;
     const same = root.querySelector(`[data-id="${id}"]`);
     const away = () => (same ? topOf(same) - at : topOf(root) - all);
     main.scrollTop += away();
