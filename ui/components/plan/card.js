@@ -84,7 +84,7 @@ function factsOf(view, { s, layer, block, head }) {
   };
   const names = block ? [block.replace("_norm", "")] : blocks;
   const own = (from) => (from.header.ids[state.row] === header.ids[state.row] ? from : data); // another word's logit is no "before"
-  const logitOf = (from, name) => (s ? own(from).at("p", layer, data.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
+  const logitOf = (from, name) => (s ? own(from).at("p", layer, own(from).row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
   const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
   const lensOf = (from) => from.header.lens[state.row].slice(layer);

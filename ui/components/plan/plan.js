@@ -24,7 +24,7 @@ function component({ root, header, body }, host) {
   const same = ([, p, id], [, was, other]) => p === was && id === other;
   const old = header.was.length ? touched.kept?.find((kept) => header.was.every((all, t) => kept.header.candidates[t]?.every((now, n) => same(now, all[n] ?? [])))) : null;
   touched.kept = [old ?? [], view.data].flat();
-  view.before = (s) => (old && (!s || view.state.row < header.was.length) ? old : null); // for the chosen token
+  view.before = (s) => (old && (!s || view.state.row < header.was.length) && old.row(s, s ? view.state.row : view.state.source) >= 0 ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
