@@ -11,7 +11,8 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
-// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew.
+// The last change of the model: its control, its step and where they were, for a picture that the page mounts anew;
+// and the numbers of the last message, after those before its change.
 const touched = (window[Symbol.for("headlight.touched")] ??= {});
 
 function component({ root, header, body }, host) {
@@ -20,6 +21,10 @@ function component({ root, header, body }, host) {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
+  const same = ([, p, id], [, was, other]) => p === was && id === other;
+  const old = header.was.length ? touched.kept?.find((kept) => header.was.every((all, t) => kept.header.candidates[t]?.every((now, n) => same(now, all[n] ?? [])))) : null;
+  touched.kept = [old ?? [], view.data].flat();
+  view.before = (s) => (old && (!s || view.state.row < header.was.length) && old.row(s, s ? view.state.row : view.state.source) >= 0 ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
@@ -59,7 +64,8 @@ function component({ root, header, body }, host) {
   };
   view.touch = (change) => {
     if (view.film) view.choose({});
-    Object.assign(touched, { id: root.getRootNode().activeElement?.dataset.id, row: change.what === "take" ? change.query : null, top: pageTop(root) - root.getBoundingClientRect().top });
+    const active = root.getRootNode().activeElement;
+    Object.assign(touched, { id: active?.dataset.id, row: change.what === "take" ? change.query : null, at: [active ?? root, root].map(topOf) });
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
@@ -120,9 +126,27 @@ function keepFocus(view) {
     const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
     const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
-    if (touched.id) document.querySelector(MAIN).scrollTop = touched.top;
+    if (touched.id) hold(view, touched.id, touched.at, performance.now() + 1000);
     touched.id = null;
   };
+}
+
+const topOf = (element) => element.getBoundingClientRect().top;
+
+// Keeps a control, or else the picture, where it was in the window while the page around it settles.
+function hold({ root }, id, [at, all], end) {
+  const main = document.querySelector(MAIN);
+  let free = false;
+  for (const type of ["pointerdown", "wheel", "keydown"]) window.addEventListener(type, () => (free = true), { once: true });
+  const frame = () => {
+    if (free || !main || !root.isConnected) return;
+    const same = root.querySelector(`[data-id="${id}"]`);
+    const away = () => (same ? topOf(same) - at : topOf(root) - all);
+    main.scrollTop += away();
+    if (away() > 1) root.style.paddingBottom = `${away()}px`; // the page became too short
+    if (performance.now() < end) requestAnimationFrame(frame);
+  };
+  frame();
 }
 
 function clamped({ stacks }, chosen) {
@@ -136,8 +160,8 @@ function clamped({ stacks }, chosen) {
 
 // The elements that stay.
 function build(view) {
-  const { root, header } = view;
-  extend(root, { role: "group", "aria-label": header.label });
+  const { root, header: { stacks } } = view;
+  extend(root, { role: "group", "aria-label": `The whole model, ${stacks.map(({ depth, name }) => `${depth} ${name}`).join(" and ")} layers` });
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");

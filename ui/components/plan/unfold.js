@@ -19,7 +19,7 @@ export function fillPanel(view) {
   Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus, state } = view;
   view.held = isAhead(view, view.plan.stacks[focus.s], band); // the last step's numbers, until the film's come
-  const none = view.held && (!focus.s || view.film.row < 1);
+  const none = (view.none = view.held && (!focus.s || view.film.row < 1));
   if (view.held && !none) view.state = { ...state, row: state.row - 1 };
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
@@ -28,8 +28,7 @@ export function fillPanel(view) {
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) };
-  const page = pages[focus.block]; // no page shows Add & Norm
+  const page = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) }[focus.block]; // none shows Add & Norm
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
