@@ -83,7 +83,7 @@ export function placeBands(view) {
       }
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
-        "aria-label": said(view, band), tabindex: -1,
+        "aria-label": said(view, band), tabindex: band.unfolded ? -1 : 0, // its panel has a button
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
         onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
         onfocus: () => view.point(band), onblur: () => view.point(null),
@@ -91,9 +91,6 @@ export function placeBands(view) {
       view.marks.set(band.id, mark);
       return placed(mark, stack, band);
     });
-    const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
-      ?? marks.find((mark) => mark.classList.contains("block"));
-    if (stop) stop.tabIndex = 0;
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];

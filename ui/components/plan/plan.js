@@ -122,9 +122,12 @@ function keepFocus(view) {
   if (!touched.id && !root.contains(active)) return () => {};
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
-    const same = id && root.querySelector(`[data-id="${id}"]`);
-    const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
-    const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
+    const { s, layer } = view.focus;
+    const at = (end) => root.querySelector(`.band[data-id$="${end}"]`);
+    const opened = (end) => at(`${view.header.stacks[s].name}.${layer + 1}.${end}`); // in the open layer
+    const same = root.querySelector(`[data-id="${id}"]:not([aria-expanded=true])`);
+    const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? opened(id?.split(".").at(-1)) ?? opened("self");
+    const next = same ?? (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
     if (touched.id) hold(view, touched.id, touched.at, performance.now() + 1000);
     touched.id = null;
@@ -188,11 +191,12 @@ function onKey(view, event) {
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-  if (by && root.contains(event.target) && !event.target.closest?.(".unfolded")) {
-    const layer = Math.min(header.stacks[focus.s].depth - 1, Math.max(0, openLayer(view, focus.s) + by));
-    const block = ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
+  if (by && root.contains(event.target) && !event.target.closest?.(".body")) {
+    const { s } = view.plan.stacks.flatMap(({ bands }) => bands).find(({ mark }) => mark === event.target) ?? focus;
+    const layer = Math.min(header.stacks[s].depth - 1, Math.max(0, openLayer(view, s) + by));
+    const block = s !== focus.s || ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
     event.preventDefault();
-    view.unfold({ ...focus, layer, block });
+    view.unfold({ ...focus, s, layer, block });
   } else if (act && !(event.key === "Escape" && !focus.block)) {
     event.preventDefault();
     act();
