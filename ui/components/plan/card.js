@@ -75,6 +75,9 @@ function factsOf(view, { s, layer, block, head }) {
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
+    if (header.candidates[state.row][1]?.[3] === null) {
+      return say("After ", token, ", the grammar of trees allows ", chosen, ` alone. The model itself gives it ${header.lens[state.row].at(-1)[4]}.`);
+    }
     return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);

@@ -85,8 +85,8 @@ export function placeBands(view) {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
         "aria-label": said(view, band), tabindex: band.unfolded ? -1 : 0, // its panel has a button
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
-        onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
-        onfocus: () => view.point(band), onblur: () => view.point(null),
+        onpointerenter: (event) => view.point(band, event), onpointerleave: (event) => view.point(null, event),
+        onfocus: (event) => view.point(band, event), onblur: (event) => view.point(null, event),
       });
       view.marks.set(band.id, mark);
       return placed(mark, stack, band);
@@ -142,7 +142,7 @@ export function placeBands(view) {
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Embedding"));
+    else lines.push(line("name", textOf(at, band).name, "Embedding"));
     return lines.filter(Boolean).slice(0, count);
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.

@@ -57,11 +57,13 @@ function component({ root, header, body }, host) {
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
-  view.point = (band) => {
-    if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
+  view.point = (band, { screenX, screenY }) => {
+    const rest = screenX !== undefined && `${screenX} ${screenY}` === touched.place;
+    if (rest || (band && performance.now() - view.since < 400)) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
+  root.onpointermove = ({ screenX, screenY }) => (touched.place = `${screenX} ${screenY}`);
   view.touch = (change) => {
     if (view.film) view.choose({});
     const active = root.getRootNode().activeElement;
@@ -129,6 +131,7 @@ function keepFocus(view) {
     const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? opened(id?.split(".").at(-1)) ?? opened("self");
     const next = same ?? (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
+    if (view.film) view.point(null, {}); // the text stays the film's
     if (touched.id) hold(view, touched.id, touched.at, performance.now() + 1000);
     touched.id = null;
   };
