@@ -103,8 +103,8 @@ def test_numbers_are_those_of_the_trace(
                     *of.hidden[layer, step, query, :4]]  # fmt: skip
         np.testing.assert_allclose(added, expected, rtol=1e-3, atol=1e-3)
         checked += len(added)
-        given = page.evaluate(f"(place) => {VIEW}.data.layer(...place)",
-                              [int(stack == "decoder"), layer, query])  # fmt: skip
+        given = page.evaluate(f"(place) => {VIEW}.data.added(...place)",
+                              [int(stack == "decoder"), layer, None, query])  # fmt: skip
         np.testing.assert_allclose(given["share"], of.layer_shares[layer, query], atol=1e-3)
     assert checked > 40
 

@@ -15,7 +15,7 @@ from ui.floor import views
 
 @pytest.fixture
 def drawn(recorded: Any) -> list[dict[str, Any]]:
-    return recorded(views, "plan_component")
+    return recorded(views.plan, "plan_component")
 
 
 def test_a_link_opens_on_any_part(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
@@ -40,7 +40,7 @@ def reporting(
         settings[f"on_{event}_change"]()
         real(*args, **settings)
 
-    monkeypatch.setattr(views, parse, lambda *_: report)
+    monkeypatch.setattr(views.plan, parse, lambda *_: report)
     monkeypatch.setattr(views, "show", click)
     app.run()
     monkeypatch.setattr(views, "show", real)

@@ -1,6 +1,6 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, touching, weightLevel, wordsOf } from "../shared/index.js";
-import { barOf, shortener, tokenOf, tokenText } from "./marks.js";
+import { barOf, seenBy, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
@@ -8,17 +8,8 @@ export function drawAttention(view, body, width) {
   const kind = view.kinds[`${stacks[focus.s].name}.${focus.block}`];
   const at = { view, kind, layer: focus.layer, query: tokenOf(view, focus.s), keys: stacks[kind === "cross" ? 0 : focus.s].tokens };
   body.append(headRow(at, width));
-  if (focus.head === null) body.append(headTable(at));
+  if (focus.head === null) body.append(headTable(view));
   else body.append(stages(at, focus.head, width));
-}
-
-// The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
-function takenBy({ view: { data }, kind, layer, query, keys }, head) {
-  const weights = data.weights(kind, layer, head, query);
-  const weight = Math.max(...weights);
-  const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
-  const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
-  return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
 }
 
 // The heads' maps: a click opens a head, the switch below removes it.
@@ -69,10 +60,11 @@ function headRow({ view, kind, layer, query }, width) {
 }
 
 // For every head: the key with the largest weight, what it adds, and the words that it promotes.
-function headTable(at) {
-  const { view, kind, layer } = at;
-  const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
+function headTable(view) {
+  const { focus, data, header: { stacks } } = view;
+  const ofLayer = (layer) => range(data.heads(view.kinds[`${stacks[focus.s].name}.${focus.block}`])).map((h) => seenBy(view, { ...focus, layer }, h));
+  const heads = ofLayer(focus.layer);
+  const most = largest(range(stacks[focus.s].depth).flatMap(ofLayer).map(({ length }) => length)) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = barOf("bar", { width: `${(48 * length) / most}px` });
@@ -81,10 +73,10 @@ function headTable(at) {
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(worded ? [wordsIn(words.slice(0, 3))] : []),
     ];
-    const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name, cells);
+    const name = make("th", "", `${focus.layer + 1}.${h + 1}`, { scope: "row" });
+    return make("tr", "follow", { onclick: () => view.unfold({ ...focus, head: h }) }, name, cells);
   });
-  return listOf(["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", ...(worded ? ["promotes"] : [])], rows);
+  return listOf(["head", `${tokenText(view, focus.s)} looks most at`, "adds length", ...(worded ? ["promotes"] : [])], rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
@@ -130,7 +122,7 @@ function stages(at, head, width) {
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const [asked, lines] = [[], []];
-  const { out, key, weight, length, words } = takenBy(at, head);
+  const { out, key, weight, length, words } = seenBy(view, view.focus, head);
   const token = tokenText(view, view.focus.s);
   if (q) {
     const vector = (values, part, gloss, most) => make("div", "vector",

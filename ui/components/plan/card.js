@@ -1,16 +1,15 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { mostSeen, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
 const bold = (text) => make("b", "", plain(text));
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
   const parts = formula.split(/(\[[^\]]+\])/).map((run) => {
-    const symbol = run.match(/^\[(.+):(\w+)\]$/);
-    if (!symbol) return run;
-    const [, text, part] = symbol;
+    const [, text, part] = run.match(/^\[(.+):(\w+)\]$/) ?? [];
+    if (!part) return run;
     return make("span", `symbol ${"qkv".includes(part) ? part : ""}`, text, {
       "data-part": part, tabindex: -1,
       onpointerenter: () => view.light(part), onpointerleave: () => view.light(null),
@@ -27,20 +26,20 @@ export function fillCard(view) {
   if (view.card.hidden) return;
   setBox(view.card, plan.card.x, plan.card.y, plan.card.w, plan.card.h);
   const text = textOf(view, part);
+  const [, short] = text.text.split(". ");
   view.card.replaceChildren(
     make("h3", "", titleOf(view, part).replace(plan.card.w < 310 * plan.unit ? " layer" : "", ""), make("span", "quiet", scene && !view.film.turn ? " paused: ‹ › show all" : "")),
     ...(header.stacks.some(({ rows }) => rows) ? [make("p", "quiet", "A long text: queries, keys and values are left out, and choosing a token is a request.")] : []),
-    ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${text.text.split(". ")[1]}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
+    ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${short}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
     extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view, [" The last change took ", " from ", " to ", "."]))),
   );
-  const [, short] = text.text.split(". ");
-  const over = () => view.card.scrollHeight > view.card.clientHeight + 1;
-  while (over() && view.card.children.length > 1) {
-    const [facts, more] = [view.card.lastChild, view.card.children.length > 2];
-    const least = !more ? view.card.firstChild : view.large || view.focus.head !== null ? view.card.children[1] : facts.previousSibling; // a class and a head need the formula
-    if (!more && facts.textContent.startsWith(short)) facts.firstChild.remove();
+  // What does not fit goes, last the title; the text's main sentence stays before the facts if it can.
+  const { children, firstChild: title, lastChild: facts } = view.card;
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 1) {
+    const least = children.length < 3 ? title : view.large || view.focus.head !== null ? children[1] : facts.previousSibling; // a class and a head need the formula
+    if (least === title && facts.textContent.startsWith(short)) facts.firstChild.remove();
     else least.remove();
-    if (more && least.textContent.includes(short)) facts.prepend(`${short}. `);
+    if (least !== title && least.textContent.includes(short)) facts.prepend(`${short}. `);
   }
 }
 
@@ -53,7 +52,7 @@ export function changeOf({ header, state: { row } }, [before, from, to, after]) 
 
 // What a film's layer does to the chosen token.
 function sceneOf(view, { s, layer }) {
-  const seen = (block) => bold(mostSeen(view, s, layer, block));
+  const seen = (block) => bold(seenBy(view, { s, layer, block }).text);
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   const network = ` Then the feed-forward network adds ${percent(view.data.added(s, layer, "ffn", tokenOf(view, s)).share)}.`;
   if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);
@@ -83,35 +82,29 @@ function factsOf(view, { s, layer, block, head }) {
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
   const { blocks } = header.stacks[s];
-  const old = view.before(s);
   const both = (valueOf) => {
-    const [now, was] = [data, old].map((from) => from && valueOf(from));
-    return was && was !== now ? `${now} (was ${was})` : now;
+    const [now, was] = [data, view.before(s) ?? data].map(valueOf);
+    return was === now ? now : `${now} (was ${was})`;
   };
   const names = block ? [block.replace("_norm", "")] : blocks;
   const logitOf = (from, name) => (s ? from.at("p", layer, from.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
   const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
-  const lensOf = ({ header: { lens } }, n) => lens[state.row][layer + n];
-  const [, , , place, before] = s ? lensOf(data, 0) : [];
-  const [guess, , , rank, after] = s ? lensOf(data, 1) : [];
+  const lensOf = (from) => from.header.lens[state.row].slice(layer);
+  const [[, , , place, before], [, , , rank, after] = []] = s ? lensOf(data) : [[]];
   const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;
-  const best = (from) => `${plain(lensOf(from, 1)[0])}, ${chance(lensOf(from, 1)[1])}`;
+  const best = (from) => `${plain(lensOf(from)[1][0])}, ${chance(lensOf(from)[1][1])}`;
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say(Number.isInteger(head) ? headOf(view, { s, layer, block, head }) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], old ? [] : matter]);
+  return say(Number.isInteger(head) ? headOf(view, { s, layer, block }, head) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
 }
 
 // Where a head takes its values from, and how much of the block's sum it adds.
-function headOf(view, { s, layer, block, head }) {
-  const { data, header: { stacks } } = view;
-  const [kind, query] = [view.kinds[`${stacks[s].name}.${block}`], tokenOf(view, s)];
-  const weights = data.weights(kind, layer, head, query);
-  const lengths = range(data.heads(kind)).map((h) => data.at(`c.${kind}`, layer, h, data.row(s, query))?.[0] ?? 0);
-  const [own, most, name] = [lengths[head], largest(lengths), (h) => `${layer + 1}.${h + 1}`];
-  if (!weights || data.marked("out", kind, layer, head)) return [];
-  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(Math.max(...weights))]);
-  const rank = own === most ? `the most of ${lengths.length} heads` : `less than head ${name(lengths.indexOf(most))} with ${most.toFixed(2)}`;
-  return [`Head ${name(head)} takes ${percent(Math.max(...weights))} of its values from `, bold(key), `. It adds length ${own.toFixed(2)}, ${rank}. `];
+function headOf(view, part, head) {
+  const heads = range(view.data.heads(view.kinds[`${view.header.stacks[part.s].name}.${part.block}`])).map((h) => seenBy(view, part, h));
+  if (!heads[head] || heads[head].out) return [];
+  const [{ key, weight, length }, most, name] = [heads[head], largest(heads.map((each) => each.length)), (h) => `${part.layer + 1}.${h + 1}`];
+  const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(heads.findIndex((each) => each.length === most))} with ${most.toFixed(2)}`;
+  return [`Head ${name(head)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
 }

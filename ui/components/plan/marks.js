@@ -6,8 +6,7 @@ import { loopOf } from "./layout.js";
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const LEAST = 11; // px of a band that can be hit and has a name
 
-// Words before a layer's best guess and the chosen token, and whether the guess has its probability: the first that fit
-// in all layers.
+// Words before a layer's best guess and the chosen token, and whether the guess has its probability.
 const WORDS = [["best guess", "chosen ", true], ["guess", "chosen ", true], ["guess", "", true], ["guess", "", false], ["guess", null, true]];
 
 export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
@@ -24,9 +23,8 @@ export function titleOf(view, { s, layer, block, kind }) {
 // The entry of words.toml for a block.
 export function textOf(view, { s, block }) {
   const { texts, stacks } = view.header;
-  if (!block) return texts[`${stacks[s].name}.layer`];
-  if (block.endsWith("_norm")) return texts.norm;
-  return texts[block] ?? texts[`${stacks[s].name}.${block}`];
+  const name = block?.endsWith("_norm") ? "norm" : block ?? "layer";
+  return texts[name] ?? texts[`${stacks[s].name}.${name}`];
 }
 
 export function tokenOf(view, s) {
@@ -81,9 +79,11 @@ export function placeBands(view) {
       if (band.kind === "heading" || band.h < LEAST) {
         return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
+      const added = addedAt(view, band);
+      const said = added ? ` Adds ${percent(added.share)} for ${tokenText(view, band.s)}.` : "";
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
-        "aria-label": said(view, band), tabindex: band.unfolded ? -1 : 0, // its panel has a button
+        "aria-label": `${titleOf(view, band)}.${said}${band.kind === "layer" ? " Show its blocks." : ""}`, tabindex: band.unfolded ? -1 : 0, // its panel has a button
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
         onpointerenter: (event) => view.point(band, event), onpointerleave: (event) => view.point(null, event),
         onfocus: (event) => view.point(band, event), onblur: (event) => view.point(null, event),
@@ -106,15 +106,9 @@ export function placeBands(view) {
     band.mark = band.unfolded ? setBox(view.panel, ...box) : mark;
     return setBox(mark, ...box);
   }
-  function said(at, band) {
-    const added = addedAt(at, band);
-    const share = added ? ` Adds ${percent(added.share)} for ${tokenText(at, band.s)}.` : "";
-    return `${titleOf(at, band)}.${share}${band.kind === "layer" ? " Show its blocks." : ""}`;
-  }
-  // What a block or layer adds to the chosen token: {share}.
+  // What a block or layer adds to the chosen token.
   function addedAt(at, { s, layer, block }) {
-    if (layer === undefined) return null;
-    return block ? data.added(s, layer, block.replace("_norm", ""), tokenOf(at, s)) : data.layer(s, layer, tokenOf(at, s));
+    return layer === undefined ? null : data.added(s, layer, block?.replace("_norm", ""), tokenOf(at, s));
   }
   // The lines of a label, as many as the band has room for; a line is the longest of its versions that fits.
   function label(at, stack, band) {
@@ -129,15 +123,13 @@ export function placeBands(view) {
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
       const guesses = stack.s ? guessesOf(at, band, stack) : [];
-      const more = count < 2 && guesses[0]?.textContent.match(/guess.*%|→/) ? `, ${guesses[0].textContent}` : "";
-      const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
-      const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
-      lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
+      const name = widthOf(`Layer ${band.layer + 1}  ${share}`) > stack.room ? "L" : "Layer ";
+      lines.push(make("span", "", make("b", "", `${name}${band.layer + 1}`), " ", make("span", "size", share, { title: share })), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
       const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);
       if (count < 2 && beside) lines[0].append(" ", make("span", "size", beside));
-      const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
+      const seen = band.block !== "ffn" && seenBy(at, band)?.text;
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
@@ -162,13 +154,17 @@ export function placeBands(view) {
   }
 }
 
-// The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
-export function mostSeen(view, s, layer, block) {
-  const kind = view.kinds[`${view.header.stacks[s].name}.${block}`];
-  const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
+// The chosen token in a head, or in the mean over heads for null: {out, key, weight, text, length, words}, key with the
+// largest weight, both as text, length of what the head adds. Null for a token left out.
+export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, block }, head = null) {
+  const [kind, query] = [kinds[`${stacks[s].name}.${block}`], tokenOf({ state }, s)];
+  const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
-  const key = weights.indexOf(Math.max(...weights));
-  return `${plain(view.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
+  const weight = Math.max(...weights);
+  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
+  const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
+  const words = s ? data.words(layer, query, data.part(kind, head)) : [];
+  return { out: data.marked("out", kind, layer, head), key, weight, text: `${key} ${weight.toFixed(2)}`, length, words };
 }
 
 export function tokenText(view, s) {

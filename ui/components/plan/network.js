@@ -12,7 +12,6 @@ export function drawNetwork(view, body, width) {
   const i = data.row(s, token);
   const [neurons, fired] = [data.at(`i.${stack.name}`, layer, i), data.at(`f.${stack.name}`, layer, i)];
   if (!neurons) return;
-  const firing = stack.firing[layer][token];
   const most = Math.max(...fired) || 1;
   const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
     const bar = barOf("bar", { width: `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px` });
@@ -21,7 +20,7 @@ export function drawNetwork(view, body, width) {
       ...(words.length ? [wordsIn(words)] : []));
   });
   body.append(
-    make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
+    make("p", "", make("b", "", `${stack.firing[layer][token].toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
     listOf(["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["promotes"] : [])], rows, { "data-part": "neurons" }),
     pushed(view, layer, token, s),
     ...vectorRows(view, [["adds", "adds", data.added(s, layer, "ffn", token).output]], width, 10),

@@ -21,10 +21,10 @@ function component({ root, header, body }, host) {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
-  const { was } = header;
-  const old = (touched.kept ?? []).find((kept) => was.length && was.every((all, t) => kept.header.candidates[t]?.every(([, p, id], n) => p === all[n]?.[1] && id === all[n][2])));
+  const same = ([, p, id], [, was, other]) => p === was && id === other;
+  const old = header.was.length ? touched.kept?.find((kept) => header.was.every((all, t) => kept.header.candidates[t]?.every((now, n) => same(now, all[n] ?? [])))) : null;
   touched.kept = [old ?? [], view.data].flat();
-  view.before = (s) => (old && (!s || view.state.row < was.length) ? old : null); // for the chosen token
+  view.before = (s) => (old && (!s || view.state.row < header.was.length) ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
@@ -166,8 +166,8 @@ function clamped({ stacks }, chosen) {
 
 // The elements that stay.
 function build(view) {
-  const { root, header } = view;
-  extend(root, { role: "group", "aria-label": header.label });
+  const { root, header: { stacks } } = view;
+  extend(root, { role: "group", "aria-label": `The whole model, ${stacks.map(({ depth, name }) => `${depth} ${name}`).join(" and ")} layers` });
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");

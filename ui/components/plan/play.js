@@ -56,9 +56,9 @@ export function writeLine(view) {
   });
   // On a phone, the card with this is far away.
   const heads = header.out.map(([, layer, head]) => `${layer + 1}.${head + 1}`);
-  const off = heads.length > 3 ? `${heads.length} heads off` : heads.length ? `head ${heads.join(", ")} off` : "";
-  const answer = view.plan.narrow && !film ? [off && `Edited: ${off}`, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
-  view.line.replaceChildren(...words.flat(), make("span", "answer", ...answer));
+  const off = heads.length && `Edited: ${heads.length > 3 ? `${heads.length} heads` : `head ${heads.join(", ")}`} off`;
+  const answer = view.plan.narrow && !film ? [off, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
+  view.line.replaceChildren(...words.flat(), make("div", "", ...answer));
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
@@ -143,10 +143,8 @@ function land(view, row) {
   word?.classList.remove("coming");
   view.said.textContent = plain(view.header.predicted[row]);
   drawPicture(view);
-  if (from) fly(view, [from.querySelector("bdi"), word, view.marks.get(`row.${row + 1}`)].filter(Boolean));
-}
-
-function fly(view, stops) {
+  if (!from) return;
+  const stops = [from.querySelector("bdi"), word, view.marks.get(`row.${row + 1}`)].filter(Boolean);
   const base = view.root.getBoundingClientRect();
   const ghost = make("span", "ghost", stops[0].textContent);
   view.root.append(ghost);

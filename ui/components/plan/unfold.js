@@ -28,8 +28,7 @@ export function fillPanel(view) {
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) };
-  const page = pages[focus.block]; // no page shows Add & Norm
+  const page = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) }[focus.block]; // none shows Add & Norm
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
