@@ -1,9 +1,9 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { inText, seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
-const bold = (text) => make("b", "", plain(text));
+const bold = (text) => make("b", "", inText(text));
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {

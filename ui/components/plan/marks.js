@@ -59,7 +59,7 @@ export function placeTokens(view) {
     const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, number > 1 ? `${short(far(token), 34 * plan.unit)} +${number - 1}` : far(token), {
       "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
     }), stack.near(token), high));
-    const next = plain(header.predicted[state.row]);
+    const next = inText(header.predicted[state.row]);
     const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     const start = setBox(make("p", "part", header.stacks.some(({ tokens }) => tokens.some((each) => each.startsWith("\u2581"))) ? "_ marks\nthe start\nof a word" : ""), 6, band.top + 13);
@@ -73,6 +73,7 @@ export function placeTokens(view) {
 export function placeBands(view) {
   const { plan, data, state, look } = view;
   const lettersOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
+  const short = shortener(view);
   const widthOf = (text) => lettersOf(text) + 0.1 * look.size * (text.split(" ").length - 1); // with plan.css's spaces
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
@@ -142,15 +143,17 @@ export function placeBands(view) {
     const decisive = data.decisive(state.row);
     const guesses = ({ layer, h }, [guess, chosen, full], film) => {
       const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
-      const [first, name, two] = [`${guess} ${plain(token)}${full ? ` ${chance(p)}` : ""}`, plain(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
+      const [first, name, two] = [`${guess} ${inText(token)}${full ? ` ${chance(p)}` : ""}`, inText(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
       if (!film && layer === decisive) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
       if (film || chosen === null || (rank === 1 && (before === own || !two))) return [first, BLANK];
       return two ? [first, `${chosen}${name} ${before === own ? "" : `${before} → `}${own}`] : [`${first}, ${chosen}${name} ${own}`, BLANK];
     };
     const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== decisive);
     const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
+    // A token is shortened before a number goes.
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^(guess )?(\S+)/, (_, word = "", token) => word + short(token, room - widthOf(text) + widthOf(token))));
     return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
-      make("span", "most", widthOf(text) > room ? text.slice(6) : text) : make("span", "size guess", text, { title: "What the model would say if it ended here" }));
+      make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }
 }
 
@@ -161,14 +164,19 @@ export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, b
   const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
   const weight = Math.max(...weights);
-  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
+  const key = inText(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
   const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
   const words = s ? data.words(layer, query, data.part(kind, head)) : [];
   return { out: data.marked("out", kind, layer, head), key, weight, text: `${key} ${weight.toFixed(2)}`, length, words };
 }
 
 export function tokenText(view, s) {
-  return plain(view.header.stacks[s].tokens[tokenOf(view, s)]);
+  return inText(view.header.stacks[s].tokens[tokenOf(view, s)]);
+}
+
+// A token in a sentence, with quotation marks around punctuation.
+export function inText(token) {
+  return /[\p{L}\p{N}“]/u.test(token) ? plain(token) : `“${plain(token)}”`;
 }
 
 // An empty element with properties of style.
