@@ -170,7 +170,7 @@ def plan_component(
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": _candidates(trace),
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
-        "words": labels(whole.tokens, 14),
+        "words": "\n".join(labels(whole.tokens, 14)).replace("\u2581", "_"),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
                  for at in np.argwhere(whole.held[kind])],

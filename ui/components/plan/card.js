@@ -89,7 +89,7 @@ function factsOf(view, { s, layer, block, head }) {
   const names = block ? [block.replace("_norm", "")] : blocks;
   const logitOf = (from, name) => (s ? from.at("p", layer, from.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
-  const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
+  const logits = logitOf(data, names[0]) === undefined ? (s ? "; logits and promoted words are not read here" : "") : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
   const lensOf = (from) => from.header.lens[state.row].slice(layer);
   const [[, , , place, before], [, , , rank, after] = []] = s ? lensOf(data) : [[]];
   const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;

@@ -283,7 +283,7 @@ function plan(header, trace) {
   for (const name of ["p", "t", "z"]) arrays.push([name, [decoder.inner.length, trace.tgt_ids.length, 0, 4], name === "t" ? [] : decoder.inner.map(() => 1)]);
   return pack({
     ...header, stacks, arrays, predicted: labels(trace.predicted_tokens, 18), ids: trace.predicted_ids,
-    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: [],
+    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: "",
     candidates: alternatives(trace, 6, 18).map((step, t) => step.map(([token, p, id], at) =>
       [token, p, id, Number.isFinite(trace.top_log_probs[t][at]) ? rounded(trace.top_log_probs[t][at], 4) : null])), out: trace.off, cuts: [], changed: null, lost: [], held: [],
     lens: trace.predicted_ids.map((_, t) => steps.map((row) => {
