@@ -140,18 +140,17 @@ export function placeBands(view) {
   }
   // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
   function guessesOf(at, band, { bands, room }) {
-    const decisive = data.decisive(state.row);
     const guesses = ({ layer, h }, [guess, chosen, full], film) => {
       const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
       const [first, name, two] = [`${guess} ${inText(token)}${full ? ` ${chance(p)}` : ""}`, inText(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
-      if (!film && layer === decisive) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
+      if (!film && layer === data.decisive(state.row)) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
       if (film || chosen === null || (rank === 1 && (before === own || !two))) return [first, BLANK];
       return two ? [first, `${chosen}${name} ${before === own ? "" : `${before} → `}${own}`] : [`${first}, ${chosen}${name} ${own}`, BLANK];
     };
-    const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== decisive);
+    const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== data.decisive(state.row));
     const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
     // A token is shortened before a number goes.
-    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^(guess )?(\S+)/, (_, word = "", token) => word + short(token, room - widthOf(text) + widthOf(token))));
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + short(token, room - widthOf(text) + widthOf(token))));
     return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
       make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }

@@ -58,7 +58,7 @@ export function writeLine(view) {
   const heads = header.out.map(([, layer, head]) => `${layer + 1}.${head + 1}`);
   const off = heads.length && `Edited: ${heads.length > 3 ? `${heads.length} heads` : `head ${heads.join(", ")}`} off`;
   const answer = view.plan.narrow && !film ? [off, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
-  view.line.replaceChildren(...words.flat(), make("div", "", ...answer));
+  view.line.replaceChildren(...words.flat(), make("div", "", answer));
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
