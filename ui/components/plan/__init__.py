@@ -224,7 +224,7 @@ def arrays_of(
 def _candidates(trace: Trace) -> list[list[list[Any]]]:
     """Return [token, probability, id, log-probability, None if a grammar forbids it] per step."""
     return [
-        [[*best[:3], round(log, 4) if np.isfinite(log) else None]
+        [[*best[:3], round(log, 2) if np.isfinite(log) else None]
          for best, log in zip(step, logs, strict=False)]
         for step, logs in zip(
             alternatives(trace, N_CANDIDATES, 18), trace.top_log_probs.tolist(), strict=True)
