@@ -168,7 +168,9 @@ def plan_component(
         "predicted": labels(now, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
-        "candidates": _candidates(trace),
+        "candidates": alternatives(trace, N_CANDIDATES, limit=18),
+        "logs": [[round(log, 2) if np.isfinite(log) else None for log in step[:N_CANDIDATES]]
+                 for step in trace.top_log_probs.tolist()],  # None if a grammar forbids a token
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
         "words": "\n".join(labels(whole.tokens, 14)).replace("\u2581", "_"),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
@@ -221,16 +223,6 @@ def arrays_of(
     yield "z", whole.logits[:, at]
 
 
-def _candidates(trace: Trace) -> list[list[list[Any]]]:
-    """Return [token, probability, id, log-probability, None if a grammar forbids it] per step."""
-    return [
-        [[*best[:3], round(log, 2) if np.isfinite(log) else None]
-         for best, log in zip(step, logs, strict=False)]
-        for step, logs in zip(
-            alternatives(trace, N_CANDIDATES, 18), trace.top_log_probs.tolist(), strict=True)
-    ]  # fmt: skip
-
-
 def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
     """Return scales and 16-bit numbers; integers have no scale and no sign."""
     if values.dtype.kind == "i":
@@ -244,16 +236,13 @@ def _packed(values: NDArray[Any]) -> tuple[list[float], bytes]:
 
 def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
     """Return a model's block descriptions by block."""
-    placed = config.positions != "relative"
     sizes = {
         "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
         "encoder_heads": config.n_heads, "decoder_heads": config.decoder_heads,
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
         "norm": "Norm(" * (config.norm == "post"), "end": ")" * (config.norm == "post"),
-        "added": " + position" * placed, "pos": " + [PE pos:position]" * placed,
-        "placed": ", plus a pattern that encodes its position" if placed
-        else ". No position is added: a bias b in attention encodes distances",
+        **_WORDS["distances" if config.positions == "relative" else "positions"],
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

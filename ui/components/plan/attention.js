@@ -174,8 +174,7 @@ function addsOf({ view }, output, length, words) {
 function cutting({ view, kind, layer, query, keys }, head, cut) {
   const { key } = view;
   if (!view.header.possible || !(key in keys)) return [];
-  const reader = kind === "encoder_self" ? tokenText(view, 0) : inText(view.header.predicted[query]); // as edits name it
-  const text = inText(keys[key]);
+  const [text, reader] = [inText(keys[key]), kind === "encoder_self" ? tokenText(view, 0) : inText(view.header.predicted[query])]; // as edits name them
   return [make("button", "tool", cut(key) ? `Show ${text} to ${reader} again` : `Hide ${text} from ${reader}`, {
     onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),
   })];

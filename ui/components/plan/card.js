@@ -33,9 +33,8 @@ export function fillCard(view) {
     ...(scene ? [] : [make("p", "", ...(Number.isInteger(part.head) ? [`${short}.`] : [text.text, " ", make("span", "quiet", text.section)])), plan.low ? "" : formulaOf(view, text)]),
     extend(scene && !part.block ? sceneOf(view, part) : factsOf(view, part), ...(view.film ? [] : changeOf(view, [" The last change took ", " from ", " to ", "."]))),
   );
-  // What does not fit goes, last the title; the text's main sentence stays before the facts if it can.
   const { children, firstChild: title, lastChild: facts } = view.card;
-  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 1) {
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 1) { // the title goes last
     const least = children.length < 3 ? title : view.large || view.focus.head !== null ? children[1] : facts.previousSibling; // a class and a head need the formula
     if (least === title && facts.textContent.startsWith(short)) facts.firstChild.remove();
     else least.remove();
@@ -74,10 +73,9 @@ function factsOf(view, { s, layer, block, head }) {
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
-    if (header.candidates[state.row][1]?.[3] === null) {
-      return say("After ", token, ", the grammar of trees allows ", chosen, ` alone. The model itself gives it ${header.lens[state.row].at(-1)[4]}.`);
-    }
-    return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
+    const alone = header.logs[state.row][1] === null; // a grammar forbids all others
+    return say("After ", token, alone ? ", the grammar of trees allows " : ", the softmax gives ", chosen,
+      ...(alone ? [` alone. The model itself gives it ${header.lens[state.row].at(-1)[4]}.`] : [` ${chance(header.probabilities[state.row])}.`, passed]));
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
@@ -87,7 +85,8 @@ function factsOf(view, { s, layer, block, head }) {
     return was === now ? now : `${now} (was ${was})`;
   };
   const names = block ? [block.replace("_norm", "")] : blocks;
-  const logitOf = (from, name) => (s ? from.at("p", layer, from.row(1, state.row))?.[blocks.indexOf(name)] : undefined);
+  const own = (from) => (from.header.ids[state.row] === header.ids[state.row] ? from : data); // another word's logit is no "before"
+  const logitOf = (from, name) => (s ? own(from).at("p", layer, own(from).row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
   const logits = logitOf(data, names[0]) === undefined ? (s ? "; logits and promoted words are not read here" : "") : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
   const lensOf = (from) => from.header.lens[state.row].slice(layer);

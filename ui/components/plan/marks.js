@@ -59,8 +59,7 @@ export function placeTokens(view) {
     const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, number > 1 ? `${short(far(token), 34 * plan.unit)} +${number - 1}` : far(token), {
       "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
     }), stack.near(token), high));
-    const next = inText(header.predicted[state.row]);
-    const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
+    const where = `${inText(header.predicted[state.row])} ${state.row + 1 < n ? "is the next input,\nshifted right" : "ends the text"}`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     const start = setBox(make("p", "part", header.stacks.some(({ tokens }) => tokens.some((each) => each.startsWith("\u2581"))) ? "_ marks\nthe start\nof a word" : ""), 6, band.top + 13);
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
@@ -73,7 +72,6 @@ export function placeTokens(view) {
 export function placeBands(view) {
   const { plan, data, state, look } = view;
   const lettersOf = widthsIn(`600 ${Math.max(12, 0.8 * look.size)}px ${look.font}`);
-  const short = shortener(view);
   const widthOf = (text) => lettersOf(text) + 0.1 * look.size * (text.split(" ").length - 1); // with plan.css's spaces
   const groups = plan.stacks.map((stack) => {
     const marks = stack.bands.filter(({ kind }) => kind !== "tokens" && kind !== "candidates").map((band) => {
@@ -138,7 +136,7 @@ export function placeBands(view) {
     else lines.push(line("name", textOf(at, band).name, "Embedding"));
     return lines.filter(Boolean).slice(0, count);
   }
-  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
+  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most. A token is shortened before a number goes.
   function guessesOf(at, band, { bands, room }) {
     const guesses = ({ layer, h }, [guess, chosen, full], film) => {
       const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
@@ -149,8 +147,7 @@ export function placeBands(view) {
     };
     const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== data.decisive(state.row));
     const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
-    // A token is shortened before a number goes.
-    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + short(token, room - widthOf(text) + widthOf(token))));
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + shortener(view)(token, room - widthOf(text) + widthOf(token))));
     return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
       make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }

@@ -24,7 +24,7 @@ function component({ root, header, body }, host) {
   const same = ([, p, id], [, was, other]) => p === was && id === other;
   const old = header.was.length ? touched.kept?.find((kept) => header.was.every((all, t) => kept.header.candidates[t]?.every((now, n) => same(now, all[n] ?? [])))) : null;
   touched.kept = [old ?? [], view.data].flat();
-  view.before = (s) => (old && (!s || view.state.row < header.was.length) ? old : null); // for the chosen token
+  view.before = (s) => (old && (!s || view.state.row < header.was.length) && old.row(s, s ? view.state.row : view.state.source) >= 0 ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
@@ -58,8 +58,7 @@ function component({ root, header, body }, host) {
   };
   view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
   view.point = (band, { screenX, screenY }) => {
-    const rest = screenX !== undefined && `${screenX} ${screenY}` === touched.place;
-    if (rest || (band && performance.now() - view.since < 400)) return; // a block that slid under the pointer
+    if (`${screenX} ${screenY}` === touched.place || (band && performance.now() - view.since < 400)) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
@@ -125,10 +124,10 @@ function keepFocus(view) {
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
     const { s, layer } = view.focus;
-    const at = (end) => root.querySelector(`.band[data-id$="${end}"]`);
-    const opened = (end) => at(`${view.header.stacks[s].name}.${layer + 1}.${end}`); // in the open layer
+    const at = (end, from = "") => root.querySelector(`.band[data-id$="${from}${end}"]`);
+    const open = `${view.header.stacks[s].name}.${layer + 1}.`;
     const same = root.querySelector(`[data-id="${id}"]:not([aria-expanded=true])`);
-    const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? opened(id?.split(".").at(-1)) ?? opened("self");
+    const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? at(id?.split(".").at(-1), open) ?? at("self", open);
     const next = same ?? (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
     if (view.film) view.point(null, {}); // the text stays the film's
@@ -145,7 +144,7 @@ function hold({ root }, id, [at, all], end) {
   let free = false;
   for (const type of ["pointerdown", "wheel", "keydown"]) window.addEventListener(type, () => (free = true), { once: true });
   const frame = () => {
-    if (free || !root.isConnected) return;
+    if (free || !main || !root.isConnected) return;
     const same = root.querySelector(`[data-id="${id}"]`);
     const away = () => (same ? topOf(same) - at : topOf(root) - all);
     main.scrollTop += away();

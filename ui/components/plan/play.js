@@ -44,8 +44,8 @@ export function writeLine(view) {
   const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t, gone]) => {
     const [, byte] = token.match(/^<0x(..)>$/) ?? [];
     const end = !byte && /^<.+>$/.test(token);
-    const letter = byte && decoders[Number(Boolean(gone))].decode(Uint8Array.of(parseInt(byte, 16)), { stream: true });
-    const text = letter ?? (end ? ` ${token}` : token.replaceAll("\u2581", " "));
+    const text = byte ? decoders[Number(Boolean(gone))].decode(Uint8Array.of(parseInt(byte, 16)), { stream: true })
+      : end ? ` ${token}` : token.replaceAll("\u2581", " ");
     const look = ["word", t === state.row && "now", film && t >= state.row + Number(Boolean(film.landed)) && "coming", changed(t) && "changed", end && "quiet"];
     const shown = text.trim() || text;
     const word = make(gone ? "button" : "span", gone ? "quiet" : look.filter(Boolean).join(" "), gone ? make("s", "", shown) : shown, {

@@ -284,8 +284,8 @@ function plan(header, trace) {
   return pack({
     ...header, stacks, arrays, predicted: labels(trace.predicted_tokens, 18), ids: trace.predicted_ids,
     probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: "",
-    candidates: alternatives(trace, 6, 18).map((step, t) => step.map(([token, p, id], at) =>
-      [token, p, id, Number.isFinite(trace.top_log_probs[t][at]) ? rounded(trace.top_log_probs[t][at], 2) : null])), out: trace.off, cuts: [], changed: null, lost: [], held: [],
+    logs: trace.top_log_probs.map((step) => step.slice(0, 6).map((log) => (Number.isFinite(log) ? rounded(log, 2) : null))),
+    candidates: alternatives(trace, 6, 18), out: trace.off, cuts: [], changed: null, lost: [], held: [],
     lens: trace.predicted_ids.map((_, t) => steps.map((row) => {
       const [token, top, rank, own] = row[t];
       return [showToken(token, 14), rounded(Math.exp(top), 4), probability(top), rank, probability(own)];
