@@ -85,7 +85,7 @@ export function cellsOf(view, values, rows, columns, width, height, part, most =
 export function vectorRows(view, rows, width, height) {
   const most = Math.max(...rows.map(([, , values]) => largest(values)));
   return rows.map(([name, part, values]) => make("div", "vector", { "data-part": part }, make("span", `label ${part}`, name),
-    cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
+    cellsOf(view, values, 1, values.length, width - 176 * Math.max(1, view.plan.unit), height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
 }
 
 // A table of rows, below the names of its columns.
