@@ -51,7 +51,7 @@ def reporting(
      {"kind": "cross", "layer": "2", "head": "3"}),
     (Opened("head", "encoder", "encoder_self", 1, 2), "Inside a head",
      {"kind": "encoder_self", "layer": "2", "head": "3", "query": "2"}),
-    (Opened("layers", "decoder", "", 1, 0), "Translate", {"view": "layers", "step": "2"}),
+    (Opened("layers", "encoder", "", 1, 0), "Translate", {"view": "layers", "step": "2"}),
     (Opened("why", "decoder", "", 1, 0), "Translate", {"view": "why", "step": "2"}),
 ])  # fmt: skip
 def test_a_part_opens_its_page_or_a_view_of_translate(

@@ -169,8 +169,10 @@ def plan_component(
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": alternatives(trace, N_CANDIDATES, limit=18),
+        "logs": [[round(log, 2) if np.isfinite(log) else None for log in step[:N_CANDIDATES]]
+                 for step in trace.top_log_probs.tolist()],  # None if a grammar forbids a token
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
-        "words": labels(whole.tokens, 14),
+        "words": "\n".join(labels(whole.tokens, 14)).replace("\u2581", "_"),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
                  for at in np.argwhere(whole.held[kind])],
@@ -240,6 +242,7 @@ def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
         "norm": "Norm(" * (config.norm == "post"), "end": ")" * (config.norm == "post"),
+        **_WORDS["distances" if config.positions == "relative" else "positions"],
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

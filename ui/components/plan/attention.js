@@ -1,6 +1,6 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, touching, weightLevel, wordsOf } from "../shared/index.js";
-import { barOf, seenBy, shortener, tokenOf, tokenText } from "./marks.js";
+import { barOf, inText, seenBy, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
@@ -174,8 +174,8 @@ function addsOf({ view }, output, length, words) {
 function cutting({ view, kind, layer, query, keys }, head, cut) {
   const { key } = view;
   if (!view.header.possible || !(key in keys)) return [];
-  const text = `${tokenText(view, view.focus.s)} → ${plain(keys[key])}`;
-  return [make("button", "tool", cut(key) ? `Join ${text} again` : `Cut ${text}`, {
+  const [text, reader] = [inText(keys[key]), kind === "encoder_self" ? tokenText(view, 0) : inText(view.header.predicted[query])]; // as edits name them
+  return [make("button", "tool", cut(key) ? `Show ${text} to ${reader} again` : `Hide ${text} from ${reader}`, {
     onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),
   })];
 }

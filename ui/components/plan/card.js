@@ -1,9 +1,9 @@
 // The text that points: a block's name, what it does, its formula, and the numbers of the chosen token.
 import { chance, extend, largest, make, percent, plain, range, setBox, signed } from "../shared/index.js";
 import { partNow } from "./draw.js";
-import { seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
+import { inText, seenBy, SHORT, textOf, titleOf, tokenOf, tokenText } from "./marks.js";
 
-const bold = (text) => make("b", "", plain(text));
+const bold = (text) => make("b", "", inText(text));
 
 // A formula whose symbols light the parts of the picture, and are lit by them.
 export function formulaOf(view, { formula }) {
@@ -73,7 +73,9 @@ function factsOf(view, { s, layer, block, head }) {
   if (block === "softmax") {
     const [first, most, id] = header.candidates[state.row][0];
     const passed = id === header.ids[state.row] ? [] : [" The most probable is ", bold(first), `, ${chance(most)}.`];
-    return say("After ", token, ", the softmax gives ", chosen, ` ${chance(header.probabilities[state.row])}.`, passed);
+    const alone = header.logs[state.row][1] === null; // a grammar forbids all others
+    return say("After ", token, alone ? ", the grammar of trees allows " : ", the softmax gives ", chosen,
+      ...(alone ? [` alone. The model itself gives it ${header.lens[state.row].at(-1)[4]}.`] : [` ${chance(header.probabilities[state.row])}.`, passed]));
   }
   if (block === "embedding") return say(`Here: ${tokenText(view, s)}, position ${tokenOf(view, s) + 1}.`);
   // The logit that a block adds to the chosen token; undefined in the encoder, or if it was not read.
@@ -86,7 +88,7 @@ function factsOf(view, { s, layer, block, head }) {
   const own = (from) => (from.header.ids[state.row] === header.ids[state.row] ? from : data); // another word's logit is no "before"
   const logitOf = (from, name) => (s ? own(from).at("p", layer, own(from).row(1, state.row))?.[blocks.indexOf(name)] : undefined);
   const shares = names.map((name, n) => `${SHORT[name].toLowerCase()} ${n ? "" : "adds "}${both((from) => percent(from.added(s, layer, name, tokenOf(view, s))?.share ?? 0))}`).join(", ");
-  const logits = logitOf(data, names[0]) === undefined ? "" : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
+  const logits = logitOf(data, names[0]) === undefined ? (s ? "; logits and promoted words are not read here" : "") : [`, and ${names.map((name) => both((from) => signed(logitOf(from, name) ?? 0))).join(", ")} to the logit of the chosen `, chosen];
   const lensOf = (from) => from.header.lens[state.row].slice(layer);
   const [[, , , place, before], [, , , rank, after] = []] = s ? lensOf(data) : [[]];
   const change = s && before === after ? `rank ${place.toLocaleString("en")} to ${rank.toLocaleString("en")}` : `${before} to ${after}`;

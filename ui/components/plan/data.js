@@ -93,7 +93,7 @@ export class Data {
     const i = this.row(1, row);
     const [words, logits] = [this.at("t", layer, i, part), this.at("z", layer, i, part)];
     if (!words?.length || !this.arrays.get("t").shape[2]) return [];
-    return [...words].map((word, n) => [this.header.words[word], logits[n]]);
+    return [...words].map((word, n) => [this.header.words.split("\n")[word], logits[n]]);
   }
 
   // The part of a head, the network or a neuron in `Whole.words`.

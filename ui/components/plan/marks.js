@@ -59,8 +59,7 @@ export function placeTokens(view) {
     const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, number > 1 ? `${short(far(token), 34 * plan.unit)} +${number - 1}` : far(token), {
       "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
     }), stack.near(token), high));
-    const next = plain(header.predicted[state.row]);
-    const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
+    const where = `${inText(header.predicted[state.row])} ${state.row + 1 < n ? "is the next input,\nshifted right" : "ends the text"}`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     const start = setBox(make("p", "part", header.stacks.some(({ tokens }) => tokens.some((each) => each.startsWith("\u2581"))) ? "_ marks\nthe start\nof a word" : ""), 6, band.top + 13);
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
@@ -83,17 +82,14 @@ export function placeBands(view) {
       const said = added ? ` Adds ${percent(added.share)} for ${tokenText(view, band.s)}.` : "";
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
-        "aria-label": `${titleOf(view, band)}.${said}${band.kind === "layer" ? " Show its blocks." : ""}`, tabindex: -1,
+        "aria-label": `${titleOf(view, band)}.${said}${band.kind === "layer" ? " Show its blocks." : ""}`, tabindex: band.unfolded ? -1 : 0, // its panel has a button
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
-        onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
-        onfocus: () => view.point(band), onblur: () => view.point(null),
+        onpointerenter: (event) => view.point(band, event), onpointerleave: (event) => view.point(null, event),
+        onfocus: (event) => view.point(band, event), onblur: (event) => view.point(null, event),
       });
       view.marks.set(band.id, mark);
       return placed(mark, stack, band);
     });
-    const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
-      ?? marks.find((mark) => mark.classList.contains("block"));
-    if (stop) stop.tabIndex = 0;
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
@@ -137,22 +133,23 @@ export function placeBands(view) {
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Embedding"));
+    else lines.push(line("name", textOf(at, band).name, "Embedding"));
     return lines.filter(Boolean).slice(0, count);
   }
-  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
+  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most. A token is shortened before a number goes.
   function guessesOf(at, band, { bands, room }) {
     const guesses = ({ layer, h }, [guess, chosen, full], film) => {
       const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
-      const [first, name, two] = [`${guess} ${plain(token)}${full ? ` ${chance(p)}` : ""}`, plain(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
+      const [first, name, two] = [`${guess} ${inText(token)}${full ? ` ${chance(p)}` : ""}`, inText(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
       if (!film && layer === data.decisive(state.row)) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
       if (film || chosen === null || (rank === 1 && (before === own || !two))) return [first, BLANK];
       return two ? [first, `${chosen}${name} ${before === own ? "" : `${before} → `}${own}`] : [`${first}, ${chosen}${name} ${own}`, BLANK];
     };
     const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== data.decisive(state.row));
     const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + shortener(view)(token, room - widthOf(text) + widthOf(token))));
     return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
-      make("span", "most", widthOf(text) > room ? text.slice(6) : text) : make("span", "size guess", text, { title: "What the model would say if it ended here" }));
+      make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }
 }
 
@@ -163,14 +160,19 @@ export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, b
   const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
   const weight = Math.max(...weights);
-  const key = plain(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
+  const key = inText(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
   const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
   const words = s ? data.words(layer, query, data.part(kind, head)) : [];
   return { out: data.marked("out", kind, layer, head), key, weight, text: `${key} ${weight.toFixed(2)}`, length, words };
 }
 
 export function tokenText(view, s) {
-  return plain(view.header.stacks[s].tokens[tokenOf(view, s)]);
+  return inText(view.header.stacks[s].tokens[tokenOf(view, s)]);
+}
+
+// A token in a sentence, with quotation marks around punctuation.
+export function inText(token) {
+  return /[\p{L}\p{N}“]/u.test(token) ? plain(token) : `“${plain(token)}”`;
 }
 
 // An empty element with properties of style.

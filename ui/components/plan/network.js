@@ -55,8 +55,9 @@ export function drawEmbedding(view, body, width) {
   const [{ name }, i] = [header.stacks[focus.s], data.row(focus.s, token)];
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
-  const position = sum.map((value, c) => value - own[c]);
-  body.append(...vectorRows(view, [[`row of E${header.texts[`${name}.embedding`].text.includes("√") ? ` × √${own.length}` : ""}`, "row", own], [`+ position ${token + 1}`, "position", position], ["= x", "sum", sum]], width, 22));
+  const { text, formula } = header.texts[`${name}.embedding`];
+  const rows = [[`row of E${text.includes("√") ? ` × √${own.length}` : ""}`, "row", own], ...(formula.includes("PE") ? [[`+ position ${token + 1}`, "position", sum.map((value, c) => value - own[c])]] : []), ["= x", "sum", sum]];
+  body.append(...vectorRows(view, rows, width, 22));
 }
 
 // The candidates and all other tokens as bars, and the softmax read after every layer.
@@ -65,8 +66,8 @@ export function drawSoftmax(view, body) {
   const best = header.candidates[state.row];
   const rest = ["everything else", Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0))];
   const bar = (p) => barOf("bar", { "--p": `${100 * p}%` });
-  const candidates = [...best, rest].map(([token, p, id]) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
-    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : signed(Math.log(p))), { "aria-current": id === header.ids[state.row] }));
+  const candidates = [...best, rest].map(([token, p, id], n) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
+    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : header.logs[state.row][n] === null ? "forbidden" : signed(header.logs[state.row][n])), { "aria-current": id === header.ids[state.row] }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();

@@ -57,11 +57,12 @@ function component({ root, header, body }, host) {
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
-  view.point = (band) => {
-    if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
+  view.point = (band, { screenX, screenY }) => {
+    if (`${screenX} ${screenY}` === touched.place || (band && performance.now() - view.since < 400)) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
+  root.onpointermove = ({ screenX, screenY }) => (touched.place = `${screenX} ${screenY}`);
   view.touch = (change) => {
     if (view.film) view.choose({});
     const active = root.getRootNode().activeElement;
@@ -122,10 +123,14 @@ function keepFocus(view) {
   if (!touched.id && !root.contains(active)) return () => {};
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
-    const same = id && root.querySelector(`[data-id="${id}"]`);
-    const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
-    const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
+    const { s, layer } = view.focus;
+    const at = (end, from = "") => root.querySelector(`.band[data-id$="${from}${end}"]`);
+    const open = `${view.header.stacks[s].name}.${layer + 1}.`;
+    const same = root.querySelector(`[data-id="${id}"]:not([aria-expanded=true])`);
+    const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? at(id?.split(".").at(-1), open) ?? at("self", open);
+    const next = same ?? (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
+    if (view.film) view.point(null, {}); // the text stays the film's
     if (touched.id) hold(view, touched.id, touched.at, performance.now() + 1000);
     touched.id = null;
   };
@@ -188,11 +193,12 @@ function onKey(view, event) {
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-  if (by && root.contains(event.target) && !event.target.closest?.(".unfolded")) {
-    const layer = Math.min(header.stacks[focus.s].depth - 1, Math.max(0, openLayer(view, focus.s) + by));
-    const block = ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
+  if (by && root.contains(event.target) && !event.target.closest?.(".body")) {
+    const { s } = view.plan.stacks.flatMap(({ bands }) => bands).find(({ mark }) => mark === event.target) ?? focus;
+    const layer = Math.min(header.stacks[s].depth - 1, Math.max(0, openLayer(view, s) + by));
+    const block = s !== focus.s || ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
     event.preventDefault();
-    view.unfold({ ...focus, layer, block });
+    view.unfold({ ...focus, s, layer, block });
   } else if (act && !(event.key === "Escape" && !focus.block)) {
     event.preventDefault();
     act();

@@ -40,16 +40,19 @@ export function writeLine(view) {
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
   const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, t, token]));
   const back = header.lost[0]?.[0] === view.taken && header.candidates[view.taken]?.find(([token]) => token === header.lost[0][1]);
+  const decoders = [new TextDecoder(), new TextDecoder()]; // byte tokens make a letter together
   const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t, gone]) => {
-    const end = /^<.+>$/.test(token);
-    const text = end ? ` ${token}` : token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
+    const [, byte] = token.match(/^<0x(..)>$/) ?? [];
+    const end = !byte && /^<.+>$/.test(token);
+    const text = byte ? decoders[Number(Boolean(gone))].decode(Uint8Array.of(parseInt(byte, 16)), { stream: true })
+      : end ? ` ${token}` : token.replaceAll("\u2581", " ");
     const look = ["word", t === state.row && "now", film && t >= state.row + Number(Boolean(film.landed)) && "coming", changed(t) && "changed", end && "quiet"];
-    const shown = plain(text.trim() || "_");
+    const shown = text.trim() || text;
     const word = make(gone ? "button" : "span", gone ? "quiet" : look.filter(Boolean).join(" "), gone ? make("s", "", shown) : shown, {
       dir: "auto", onclick: () => (gone && back ? view.touch({ what: "take", kind: "cross", query: view.taken, key: back[2] }) : view.choose({ row: t }, { lost: gone })),
       ...(gone ? { title: back ? "Back to the model's own words" : "Lost by the last change: show the step" } : changed(t) ? { title: "New by the last change" } : {}),
     });
-    return text.startsWith(" ") ? [" ", word] : [word];
+    return text.startsWith(" ") && shown !== text ? [" ", word] : [word];
   });
   // On a phone, the card with this is far away.
   const heads = header.out.map(([, layer, head]) => `${layer + 1}.${head + 1}`);

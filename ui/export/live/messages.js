@@ -283,7 +283,8 @@ function plan(header, trace) {
   for (const name of ["p", "t", "z"]) arrays.push([name, [decoder.inner.length, trace.tgt_ids.length, 0, 4], name === "t" ? [] : decoder.inner.map(() => 1)]);
   return pack({
     ...header, stacks, arrays, predicted: labels(trace.predicted_tokens, 18), ids: trace.predicted_ids,
-    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: [],
+    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: "",
+    logs: trace.top_log_probs.map((step) => step.slice(0, 6).map((log) => (Number.isFinite(log) ? rounded(log, 2) : null))),
     candidates: alternatives(trace, 6, 18), out: trace.off, cuts: [], changed: null, lost: [], held: [],
     lens: trace.predicted_ids.map((_, t) => steps.map((row) => {
       const [token, top, rank, own] = row[t];
