@@ -23,23 +23,9 @@ from ui.attention.choice import (
 )
 from ui.attention.maps import AttentionChoice, Maps, largest_cells, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
+from ui.compare import pairing
 from ui.compare.choice import CompareChoice, can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
-from ui.compare.pairing import (
-    LEAST,
-    Fit,
-    changed_labels,
-    changed_places,
-    difference_map,
-    difference_words,
-    fit_of,
-    joined_choices,
-    largest_differences,
-    most_different_head,
-    row_sentence,
-    signed_sheet,
-    without_partner,
-)
 from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
@@ -84,7 +70,7 @@ class Both:
 
     pair: Pair
     kind: AttentionKind
-    fit: Fit  # alignment of the two maps
+    fit: pairing.Fit  # alignment of the two maps
     choices: tuple[AttentionChoice, AttentionChoice]  # for A and B
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
 
@@ -97,7 +83,7 @@ class Both:
     @property
     def difference(self) -> Map:
         """A - B, of paired maps."""
-        return difference_map(*self.maps, self.choices)
+        return pairing.difference_map(*self.maps, self.choices)
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
         """Return one side's choice and maps."""
@@ -123,10 +109,10 @@ def _place_of(side: Side) -> tuple[int | None, int | None]:
     chosen = any(url_state.stored(param) for each in side.beside for param in each.cell_params)
     traces = left, right = [each.trace for each in side.beside]
     kind = kind_now(left, right)
-    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
+    fit = pairing.fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
     if chosen or not fit.units or len({each.view.entry.whole for each in side.beside}) > 1:
         return side.cell_now()
-    found = most_different_head(*(maps_of(trace, kind, fit.units) for trace in traces))
+    found = pairing.most_different_head(*(maps_of(trace, kind, fit.units) for trace in traces))
     return side.cell_now() if found is None else found
 
 
@@ -141,7 +127,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         st.info("A and B have no kind of attention in common.", icon=":material/info:")
         return None
     kind, by_place = kind_now(left, right), pair.setup.pairing != "models"
-    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=by_place)
+    fit = pairing.fit_of(left, right, kind, url_state.get(UNITS), by_place=by_place)
     with pair.controls:
         if displays:
             labels = {name: label for name, (label, _) in DISPLAYS.items()
@@ -264,8 +250,8 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     choice, maps = both.of(side)
     drawn = replace(shown_map(maps, choice), foot=_FOOT, paired=True)
     if both.fit.units == choice.units:
-        cells = largest_cells(np.abs(both.difference.weights), LEAST)
-        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps))
+        cells = largest_cells(np.abs(both.difference.weights), pairing.LEAST)
+        drawn = replace(drawn, ringed=cells, changed=pairing.changed_labels(*both.maps))
     name = f"{KIND_NAMES[both.kind]}, {drawn.name[:1].lower()}{drawn.name[1:]}"
     st.markdown(f"{side.lead}{plain(name)}")
     show(drawn.lens(max_height), key=key)
@@ -277,7 +263,7 @@ def _matrices(both: Both) -> None:
         lambda side: draw_keys(side.view, both.of(side)[0], side.key("compare_lens_every")),
     )
     if both.fit.units == both.choices[0].units:
-        st.caption(largest_differences(*both.shown, both.difference))
+        st.caption(pairing.largest_differences(*both.shown, both.difference))
 
 
 def _about_row(both: Both) -> str:
@@ -287,12 +273,12 @@ def _about_row(both: Both) -> str:
     one, other = both.maps
     if both.fit.units != both.choices[0].units:
         one, other = (maps_of(side.trace, both.kind, both.fit.units) for side in both.pair.sides)
-    if one.cells is not None or not (rows := changed_labels(one, other)[0]):
+    if one.cells is not None or not (rows := pairing.changed_labels(one, other)[0]):
         return ""
-    most = url_state.indices(most_different_head(one, other) or (), one.weights.shape)
+    most = url_state.indices(pairing.most_different_head(one, other) or (), one.weights.shape)
     only = all(choice.cell == most for choice in both.choices)
     a, b = map(shown_map, (one, other), both.choices)
-    return row_sentence(a, b, rows[-1]) + " No head differs more." * only
+    return pairing.row_sentence(a, b, rows[-1]) + " No head differs more." * only
 
 
 def _difference(both: Both) -> None:
@@ -301,9 +287,9 @@ def _difference(both: Both) -> None:
     with picture.container():
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        lines = difference_words(*both.shown, difference, both.choices[0].how)
+        lines = pairing.difference_words(*both.shown, difference, both.choices[0].how)
         st.markdown("\n\n".join(filter(None, (_about_row(both), *lines))))
-        for note in filter(None, (both.fit.why, changed_places(*both.maps))):
+        for note in filter(None, (both.fit.why, pairing.changed_places(*both.maps))):
             st.caption(note)
 
 
@@ -333,7 +319,7 @@ def _differences(both: Both) -> None:
         both.pair.rows(lambda side: _draw_evenness(both, side))
         st.caption(EVENNESS_RULE)
         return
-    both = replace(both, choices=joined_choices(both.maps, both.choices))
+    both = replace(both, choices=pairing.joined_choices(both.maps, both.choices))
     difference, choice = both.difference, both.choices[0]
     key = (
         "differences", tuple(view.request for view in both.pair.setup.views),
@@ -346,14 +332,16 @@ def _differences(both: Both) -> None:
 
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
-        sheet = once(key, lambda: signed_sheet(both.maps, replace(choice, cell=(None, None))))
+        sheet = once(
+            key, lambda: pairing.signed_sheet(both.maps, replace(choice, cell=(None, None)))
+        )
         heads = grid_component(sheet, choice.cell, cell_width=76)
         show(heads, key="compare_differences", on_choose=take)
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        st.markdown("\n\n".join(difference_words(*both.shown, difference)))
-    notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
+        st.markdown("\n\n".join(pairing.difference_words(*both.shown, difference)))
+    notes = pairing.without_partner(*both.maps), both.fit.why, pairing.changed_places(*both.maps)
     for note in filter(None, notes):
         st.caption(note)
 

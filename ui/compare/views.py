@@ -45,16 +45,7 @@ from ui.core.widgets import filled
 from ui.export.download import source_of, trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following
 from ui.head.views import shared_kinds
-from ui.work.desk import (
-    WORKING,
-    Progress,
-    attend,
-    end_where_stopped,
-    errors_on_page,
-    get_trace,
-    get_tracer,
-    run,
-)
+from ui.work import desk
 from ui.work.results import once, trace
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
@@ -73,14 +64,14 @@ _MEASURES = (
 def _draw_numbers(pair: Pair) -> Download:
     setup, (left, right) = pair.setup, (side.trace for side in pair.sides)
     views = _following_views(setup, left, right)
-    b_by_a, a_by_b = (None if view is None else get_trace(view) for view in views)
+    b_by_a, a_by_b = (None if view is None else desk.get_trace(view) for view in views)
     follower, by_place = a_by_b or right, setup.by_place
     work = ("agreements", *(view.request for view in setup.views), follower.forced, by_place)
 
     def make(report: Report) -> Agreements:
         return head_agreements(left, follower, by_place=by_place, report=lambda: report(*UNKNOWN))
 
-    agreed = run(work, make, WORKING)
+    agreed = desk.run(work, make, desk.WORKING)
     first, second = st.columns(2, gap="large")
     with first.container():
         words = [len(text_of(trace).words) for trace in (left, right)]
@@ -238,12 +229,12 @@ def _greedy(view: View, sentence: str) -> View:
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     work = ("match", *(_greedy(view, "").request for view in setup.views))
-    end_where_stopped(work, "Continue matching")
+    desk.end_where_stopped(work, "Continue matching")
     for view in setup.views:
-        get_tracer(view)
-    progress = Progress(work, "Comparing sentence {step} of {most}")
-    with errors_on_page():
-        result = attend(lambda: matching(setup, kind), progress)
+        desk.get_tracer(view)
+    progress = desk.Progress(work, "Comparing sentence {step} of {most}")
+    with desk.errors_on_page():
+        result = desk.attend(lambda: matching(setup, kind), progress)
     if result is None:
         st.info("No sentence has the same words in both models, so heads cannot be compared.")
     return result
