@@ -21,7 +21,7 @@ from transformer.search.rules import PAPER, BeamRule
 #: Decodes token ids into text.
 Decode = Callable[[Sequence[int]], str]
 
-_LONGEST = 44  # maximum characters quoted from a translation
+_LONGEST = 64  # maximum characters quoted from a translation
 _SHORTEST = 14  # minimum characters quoted from its end
 
 #: Short outcome labels for lists and pictures.
@@ -250,5 +250,5 @@ def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
     # Start at a whole word, and add words before a short ending for context.
     while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
         start = text.rfind(" ", 0, start - 1) + 1
-    quoted = f"… {text[start:]}" if start else text
+    quoted = f"… {text[start:]}" if start and len(text) > _LONGEST else text
     return f"#{place} {code(quoted or '</s>', _LONGEST)}"

@@ -92,7 +92,7 @@ def _shade(field: str, title: str, scale: alt.Scale, length: float, legend: bool
     gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=length, gradientThickness=10,
         values=[share * end for end in scale.domain for share in (1, 0.25, 0)], format=".2~r",
-        title=title, titleFontWeight="normal", titleLimit=240,
+        title=title, titleFontWeight="normal", titleLimit=240, offset=4,
     ) if legend else None  # fmt: skip
     return alt.Color(f"{field}:Q", scale=scale, legend=gradient)
 

@@ -106,17 +106,16 @@ def curves(
     scale = unit if share or not values else alt.Scale(zero=from_zero)
     places = [update for line in lines.values() for update, _ in line]
     early = bool(places) and 8 * median(places) < max(places)
-    marks = [0, *(step * 10**power for power in range(1, 7) for step in (1, 3))] if early else None
+    marks = [0, *(step * 10**n for n in range(1, 7) for step in (1, 3))]
+    spaced = alt.Axis(values=marks, labelOverlap="greedy", labelSeparation=8)
     updates = alt.Scale(type="symlog", constant=10) if early else alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
-        x=alt.X(
-            "update:Q", title="update", scale=updates,
-            axis=alt.Axis(values=marks) if marks else alt.Axis(tickMinStep=1, tickCount=6),
-        ),
+        x=alt.X("update:Q", title="update", scale=updates,
+                axis=spaced if early else alt.Axis(tickMinStep=1, tickCount=6)),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
             "model:N", title=None, scale=alt.Scale(domain=names, range=looks),
@@ -145,16 +144,18 @@ def histories(
         ends.append({"model": name, "update": update, "value": value, "place": place, **texts})
     near = alt.selection_point("near", on="pointerover", fields=["model"], empty=False)
     is_chosen = f"near.model ? near.model[0] === datum.model : datum.model === {json.dumps(chosen)}"
-    narrow, words = "width < 440", "width < 440 ? datum.short : datum.long"
-    colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({narrow} ? 0.46*width:290)")
+    words = "width < 600 ? datum.short : datum.long"
+    room = "width < 600 ? min(0.46 * width, 170) : 290"
+    colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({room})")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
         color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
         detail=alt.Detail("model:N"),
-    ).add_params(near)  # fmt: skip
+    )  # fmt: skip
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, y["axis"].grid = [0, right], False
     chart.encoding.strokeDash = chart.config = alt.Undefined
+    catch = chart.mark_line(strokeWidth=17).encode(opacity=alt.OpacityValue(0))
     base = points(ends).encode(color=colour, tooltip=alt.value(None))
     rules = base.mark_rule(strokeDash=[1, 3]).encode(
         x=x, x2=alt.value(right), y=y, y2=alt.Y2("place:Q")
@@ -167,7 +168,8 @@ def histories(
     )
     dashed = even.mark_rule(strokeDash=[6, 4]).encode(x2=alt.value(0))
     said = even.mark_text(align="right", dy=-8, fontSize=13).encode(text="name:N")
-    return quiet(alt.layer(chart, dashed, said, rules, names), theme, height=height)
+    layers = chart.add_params(near), dashed, said, rules, names, catch
+    return quiet(alt.layer(*layers), theme, height=height)
 
 
 def thinned(line: Curve) -> Curve:

@@ -7,17 +7,10 @@ import streamlit as st
 
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
+from ui.attention import choice as choices
 from ui.attention import views
 from ui.attention.against import draw_keys
-from ui.attention.choice import (
-    AttentionSettings,
-    ensure_kind,
-    first_of_maps,
-    get_maps,
-    places_of,
-    read_choice,
-    toggle_find,
-)
+from ui.attention.choice import AttentionSettings
 from ui.attention.editing import draw_effect, draw_find, draw_hint, draw_texts
 from ui.attention.maps import AttentionChoice, kinds_of, special_keys
 from ui.compare.attention import MAPS
@@ -46,13 +39,13 @@ VIEWS = {
 def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the maps, and the changes by edits."""
     AttentionSettings.enter(side.trace)
-    ensure_kind(side.trace)
+    choices.ensure_kind(side.trace)
     unset = not url_state.stored(AttentionSettings.heads)
-    if unset and (end := finished(side)) and (heads := read_choice(end.trace).heads):
+    if unset and (end := finished(side)) and (heads := choices.read_choice(end.trace).heads):
         url_state.put(AttentionSettings.heads, heads)
-    choice = read_choice(side.trace)
-    view = measured_view(side.view, places_of(choice))
-    maps = [view.request] if view.cells else first_of_maps(side.trace, choice)
+    choice = choices.read_choice(side.trace)
+    view = measured_view(side.view, choices.places_of(choice))
+    maps = [view.request] if view.cells else choices.first_of_maps(side.trace, choice)
     return [*maps, *first_of_changes(side.view)]
 
 
@@ -70,13 +63,13 @@ def on_a_pair(view: View, trace: Trace, choice: AttentionChoice) -> AttentionCho
 def draw(side: Side) -> None:
     """Draw the chosen view, and below it what changes it."""
     view, trace = side.view, side.trace
-    ensure_kind(trace)
-    choice = on_a_pair(view, trace, read_choice(trace))
-    shown = measured_view(view, places_of(choice))
+    choices.ensure_kind(trace)
+    choice = on_a_pair(view, trace, choices.read_choice(trace))
+    shown = measured_view(view, choices.places_of(choice))
     several = measured_view(view)  # an effect is of one map
     name = "against" if url_state.get(AttentionSettings.display) == "against" else choice.display
-    prepare(several if choice.display != "matrix" else shown, first_of_maps(trace, choice))
-    chosen_maps = get_maps(shown, get_trace(shown), choice)
+    prepare(several if choice.display != "matrix" else shown, choices.first_of_maps(trace, choice))
+    chosen_maps = choices.get_maps(shown, get_trace(shown), choice)
     with st.container(key="after_hint"):
         if message := said_next(view.sentence):
             st.markdown(message)
@@ -99,10 +92,10 @@ def draw(side: Side) -> None:
                 views.draw_aggregate(choice, chosen_maps)
         st.button(
             "Find heads", key="finder", icon=":material/search:", type="tertiary",
-            on_click=toggle_find,
+            on_click=choices.toggle_find,
         )  # fmt: skip
         offered = shown if choice.display == "matrix" else several
-        views.offer(offered, choice, get_maps(offered, get_trace(offered), choice))
+        views.offer(offered, choice, choices.get_maps(offered, get_trace(offered), choice))
     if url_state.stored(AttentionSettings.find):
         with st.container(border=True, gap="small", key="result_answer"):
             draw_find(view, trace, choice)

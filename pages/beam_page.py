@@ -2,35 +2,15 @@
 
 import streamlit as st
 
-from transformer.trace.records import Trace
 from ui.beam import panels
-from ui.beam.beside import BESIDE
+from ui.beam.beside import BESIDE, why_no_tree
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
 from ui.core.doubts import cut_notice, headline
-from ui.core.view import Side, View
+from ui.core.view import Side
 from ui.core.widgets import choose_one, draw_text
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
-
-
-def explain_missing_tree(view: View, trace: Trace) -> None:
-    """Explain why there is no tree, and how to get one."""
-    if trace.forced:
-        st.info(
-            "**No search to show:** the whole translation was given (teacher forcing), so the "
-            "model compared nothing. Remove the given target on the Translate page, and the model "
-            "will search for its own translation.",
-            icon=":material/account_tree:",
-        )
-        return
-    st.info(
-        f"**This search was not recorded:** with a beam of {view.beam_size} over "
-        f"{len(trace.src_tokens)} source and {len(trace.tgt_tokens)} target tokens, the record "
-        "would be too large. Choose a smaller beam under *Decoding* on the left, or a shorter "
-        "sentence.",
-        icon=":material/account_tree:",
-    )
 
 
 def first(side: Side) -> tuple[()]:
@@ -49,8 +29,8 @@ def draw(side: Side) -> None:
     if cut := cut_notice(trace):
         st.warning(cut, icon=":material/content_cut:")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")
-    if trace.search is None:
-        explain_missing_tree(view, trace)
+    if (why := why_no_tree(side)) is not None:
+        st.info(why, icon=":material/account_tree:")
         return
     search = panels.search_of(view, trace)
     if url_state.get(BeamChoice.panel) == "compare":

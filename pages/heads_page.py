@@ -29,7 +29,7 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
         draw_choice(view, opened)
         st.space("stretch")
         views.offer(view, opened, tested)
-    table, beside = st.columns([1, 1], gap="large") if measure else [st.container() for _ in "ab"]
+    table, beside = st.columns([7, 6], gap="small") if measure else [st.container() for _ in "ab"]
     with table:
         about = views.draw_table(opened, role, measure, head)
     with beside, st.container(key="result_head"):

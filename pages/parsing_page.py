@@ -6,15 +6,7 @@ from transformer.evaluation.parsing import is_parser
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
 from ui.frame.page import Entry, Page
-from ui.parsing.views import (
-    ParsingChoice,
-    as_words,
-    draw_borrowed,
-    draw_parse,
-    offer_parsers,
-    reading_of,
-    through_parser,
-)
+from ui.parsing import views
 from ui.work.desk import computed, get_trace, get_translator
 
 
@@ -23,19 +15,19 @@ def whole(now: View) -> None:
     with st.container(key="after_lead"):
         draw_hint("parsing")
     entries = current_entries()
-    parser = now if is_parser(get_translator(now)) else through_parser(now, entries)
+    parser = now if is_parser(get_translator(now)) else views.through_parser(now, entries)
     if parser is None:
-        offer_parsers(now, entries)
+        views.offer_parsers(now, entries)
         return
-    view, split = as_words(parser)
-    draw_parse(view, get_trace(view), computed(view, reading_of(split)), split)
+    view, split = views.as_words(parser)
+    views.draw_parse(view, get_trace(view), computed(view, views.reading_of(split)), split)
     if parser is not now:
-        draw_borrowed(now, parser)
+        views.draw_borrowed(now, parser)
 
 
 PAGE = Page(
     "parsing", "Parsing", ":material/schema:", whole=whole,
     entries=(Entry("Beyond translation", 4),),
     needs=("internals",),
-    choice=(ParsingChoice,),
+    choice=(views.ParsingChoice,),
 )  # fmt: skip

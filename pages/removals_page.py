@@ -15,12 +15,12 @@ def whole(view: View) -> None:
     """Draw the effects of edits, and of removing each part."""
     trace = get_trace(view)
     prepare(view, [NEEDS, *first_of_changes(view)])
-    said = "**Choose a part to take it out.** Blue: without it, the translation is less probable; "
-    said += "orange: more probable."
+    said, first = "**Choose a part to take it out.**", "Blue: without it,"
     if view.entry.ref.edits:  # in its place, so that nothing moves
         said = said_of_changes(view, trace, get_trace(view.original))
+        first = "**The maps take out one more part.** Blue:"
     with st.container(key="result_said"):
-        st.markdown(said)
+        st.markdown(f"{said}  \n{first} the translation is less probable; orange: more.")
     if hint := said_next(view.sentence):
         st.caption(hint)
     step = draw_heads(view, trace)

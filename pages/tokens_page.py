@@ -16,16 +16,7 @@ from ui.core.view import Side, View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
 from ui.frame.page import Entry, Page
-from ui.tokens import choice, exhibits
-from ui.tokens.panels import (
-    about_neighbours,
-    about_pieces,
-    about_plane,
-    draw_cuts,
-    draw_sentence,
-    draw_texts,
-    draw_vocabulary,
-)
+from ui.tokens import choice, exhibits, panels
 from ui.tokens.views import tokenizer_of
 from ui.work.desk import computed, drawn, get_translator
 from ui.work.results import Computation
@@ -37,7 +28,9 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     """Draw the nearest tokens in each embedding matrix."""
     number, pieces = url_state.get(choice.TokensChoice.count), tokenizer.pieces
     by_use = computed(view, choice.near_token(side, token))
-    place = section("A number becomes a vector", about_neighbours(pieces[token], len(by_use)))
+    place = section(
+        "A number becomes a vector", panels.about_neighbours(pieces[token], len(by_use))
+    )
     place.slider("Neighbours", 3, 30, **bound(choice.TokensChoice.count), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(by_use)), by_use.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
@@ -53,7 +46,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     """Draw the sentence's vectors with and without positions, on the same axes."""
     points = computed(view, choice.vectors(side))
     stack = "encoder" if side == "source" else "decoder"
-    place = section("Its position is added", about_plane(points, stack))
+    place = section("Its position is added", panels.about_plane(points, stack))
     left, right = place.columns([3, 2])
     choose_one("Vectors", choice.TokensChoice.shown, _VECTORS, left, label_visibility="visible")
     right.slider(
@@ -95,17 +88,17 @@ def draw(shown: Side) -> None:
     side = choice.side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), choice.get_reading(view, side)
     token = choice.token_now(reading, tokenizer.vocab_size)
-    place = section("A sentence is cut into pieces", about_pieces(reading, tokenizer))
+    place = section("A sentence is cut into pieces", panels.about_pieces(reading, tokenizer))
     with place:
         tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
-        draw_sentence(shown, reading, tokenizer, token, label)
-        draw_texts(st.container())
+        panels.draw_sentence(shown, reading, tokenizer, token, label)
+        panels.draw_texts(st.container())
     download_below(
         place, view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
     )
-    draw_cuts(view, reading, tokenizer)
-    draw_vocabulary(view, tokenizer, side, token)
+    panels.draw_cuts(view, reading, tokenizer)
+    panels.draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)
     draw_plane(view, tokenizer, side, token)
 

@@ -6,39 +6,19 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import shorten
-from transformer.types import AttentionKind
 from ui.attention.against import draw_keys
 from ui.attention.maps import AttentionChoice
 from ui.core import url_state
 from ui.core.doubts import doubts, headline, parts_of
 from ui.core.view import Request, Side, View, ask_for
 from ui.core.widgets import UNITS, CellChoice, bound, draw_changed, draw_text, weights_alone
-from ui.frame.editing import offer_switch, said_of_changes
+from ui.frame.editing import said_of_changes
 from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
 from ui.tours.opening import draw_opening, offer_opening, opening_plays
+from ui.translate import player, views
 from ui.translate.exhibits import why_no_player
-from ui.translate.player import (
-    BESIDE,
-    PLACE,
-    draw_steps,
-    ensure_step,
-    measured_player,
-    place_now,
-    places_of,
-    player_of,
-    remember,
-    within,
-)
-from ui.translate.views import (
-    LAYERS,
-    TranslateChoice,
-    apart,
-    draw_layers,
-    draw_sources,
-    draw_why,
-    pair_now,
-)
+from ui.translate.views import TranslateChoice
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -46,7 +26,7 @@ from ui.work.results import Computation
 def draw(side: Side) -> None:
     """Draw the chosen view."""
     view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
-    place = within(place_now(side), trace)
+    place = player.within(player.place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     edited = bool(view.entry.ref.edits)
     with sentence.container(key="source"):
@@ -59,9 +39,6 @@ def draw(side: Side) -> None:
         vertical_alignment="center",
     ):  # fmt: skip
         units = st.container(width="content")
-        if chosen == "steps" and place.layer is not None and place.head is not None:
-            kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
-            offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -81,9 +58,9 @@ def draw(side: Side) -> None:
             on_change=lambda: ask_for(st.session_state["part_box"]),
         )  # fmt: skip
     if chosen == "steps":
-        with draw_steps(side, place, units, download):
+        with player.draw_steps(side, place, units, download):
             if not weights_alone():
-                kind, *at = places_of(place)[0]
+                kind, *at = player.places_of(place)[0]
                 unit, cell = url_state.get(UNITS), (at[0], at[1])
                 draw_keys(view, AttentionChoice(kind, "matrix", unit, cell=cell))
         lacks = get_tracer(view).lacks("internals")
@@ -92,22 +69,23 @@ def draw(side: Side) -> None:
             help=lacks, **bound(TranslateChoice.sources),
         )  # fmt: skip
         if url_state.get(TranslateChoice.sources) and not lacks:  # computed on demand
-            draw_sources(view, trace)
+            views.draw_sources(view, trace)
     else:
-        (draw_layers if chosen == "layers" else draw_why)(view, trace)
+        (views.draw_layers if chosen == "layers" else views.draw_why)(view, trace)
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the chosen view's first computations."""
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
-        return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
-    ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
-    now = place_now(side)
-    remember(replace(within(now, side.trace), step=now.step), side)
-    shown = measured_player(side)
-    player = player_of(side, words=url_state.get(UNITS) == "words")
-    return [shown.view.request] if shown.view.cells else [player]
+        pair = views.pair_now(side.view, side.trace)
+        return [views.LAYERS if chosen == "layers" else views.apart(pair)]
+    player.ensure_step(side, len(side.trace.predicted_tokens), side.view.example)
+    now = player.place_now(side)
+    player.remember(replace(player.within(now, side.trace), step=now.step), side)
+    shown = player.measured_player(side)
+    drawn = player.player_of(side, words=url_state.get(UNITS) == "words")
+    return [shown.view.request] if shown.view.cells else [drawn]
 
 
 def why_no_view(view: View) -> str | None:
@@ -142,6 +120,6 @@ PAGE = Page(
         Entry("Translate", 3, "Why X, not Y", {"view": "why"}, "why"),
     ),
     maps=("decoder_self", "cross"),
-    choice=(*PLACE, TranslateChoice, CellChoice),
-    beside=(BESIDE,),
+    choice=(*player.PLACE, TranslateChoice, CellChoice),
+    beside=(player.BESIDE,),
 )  # fmt: skip

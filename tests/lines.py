@@ -16,7 +16,7 @@ LIMITS = {
     "source lines": 72_630,
     "lines of tests": 40_000,
     "files on the way of a sentence": 27,
-    "returns on the way of a sentence": 24,
+    "returns on the way of a sentence": 23,
     "decisions, files": 50,
     "README, bytes": 9_216,
     "modules under 50 lines with one importer": 0,

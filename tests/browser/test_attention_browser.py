@@ -176,25 +176,25 @@ def test_clicks_and_keys_choose_several(open_page: OpenPage, address: str, trace
 
 
 def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace: Trace) -> None:
-    page = open_page(link(address, kind="cross", display="heads", heads="1.1-2.3", mass="0.6"))
+    chosen, mass = "1.1-1.2-1.3-2.3", "0.6"
+    page = open_page(link(address, kind="cross", display="heads", heads=chosen, mass=mass))
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
-    both = np.stack([trace.cross[0, 0], trace.cross[1, 2]])
-    lead = int(information(both).mean(axis=0).argmax())
+    four = np.stack([*trace.cross[0], trace.cross[1, 2]])
 
     def strokes(count: int) -> None:
         expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
 
-    strokes(kept_lines(both, 0.6)[:, lead].sum())  # of several heads, one query's lines
+    strokes(kept_lines(four, 0.6)[:, information(four).mean(0).argmax()].sum())  # one query's
     layer, chips = [(1, head) for head in range(3)], page.locator(".chip[aria-pressed=true]")
 
     def colour(chip: Locator) -> str:
         return str(chip.evaluate("chip => getComputedStyle(chip).backgroundColor"))
 
     for button, heads, said in (
-        ("Show the lines of all queries", [(0, 0), (1, 2)], None),
-        ("Layer 3, head 2", [(0, 0), (1, 2), (2, 1)], "1.1-2.3-3.2"),
-        ("Layer 1, head 1", [(1, 2), (2, 1)], "2.3-3.2"),
-        ("Layer 2", [*layer, (2, 1)], None),
+        ("Show the lines of all queries", [(0, 0), (0, 1), (0, 2), (1, 2)], None),
+        ("Layer 1, head 2", [(0, 0), (0, 2), (1, 2)], "1.1-1.3-2.3"),
+        ("Layer 1, head 1", [(0, 2), (1, 2)], "1.3-2.3"),
+        ("Layer 2", [*layer, (0, 2)], None),
         ("Clear", [], "none"),
         ("All heads", list(kept), None),
         ("Clear", [], "none"),
@@ -206,7 +206,7 @@ def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace:
         strokes(sum(kept[head] for head in heads))
         if said:
             until_the_url_says(page, heads=said)
-        if len(heads) == 2 and heads[0] == (1, 2):  # each in a colour of its own
+        if len(heads) == 2 and heads[0] == (0, 2):  # each in a colour of its own
             expect(chosen).to_be_focused()
             eventually(page, lambda: len(set(map(colour, chips.all()))), 2)
 

@@ -19,7 +19,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
                               "removals", "training", "tours", "glossary", "models")),
     ("", {"sentence": "The animal didn't cross the street as it was tired, " * 4, "beam": "10"}),
     ("attention", {"sentence": " \u200b "}),
-    ("parsing", {}), ("heads", {"role": "roles"}),
+    ("parsing", {}), ("heads", {"role": "roles"}), ("attention", {"edit": "off cross.1.1"}),
     ("", {"checkpoint": "everyday-en-de@3000"}),
     ("", {"tour": "decoding", "stop": "1"}),
     ("", {"tour": "decoding", "stop": "5", "guess": "0"}),
@@ -31,9 +31,9 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("", {"tour": "positions", "stop": "1", "guess": "0"}),
 ]  # fmt: skip
 
-#: Beside a server's first words, empty places and a bar may stand for less than a frame of the
-#: browser. The classes in these selectors are checked on their own.
-PASSING = re.compile(r"\.hides|^@page|stToast|stProgress.*st-key-starting|st-key-starting.*stEmpty")
+#: Beside a server's first words, empty places and a bar may stand for less than a frame; a tooltip
+#: needs a pointer. The classes in these selectors are checked on their own.
+PASSING = re.compile(r"\.hides|^@page|stToast|vg-|stProg.*-starting|st-key-starting.*stEmpty")
 
 #: Notes which of SELECTORS have matched, even if only for a moment of a run.
 WATCH = """(() => {

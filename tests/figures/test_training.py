@@ -17,7 +17,7 @@ def test_lines_have_their_names_at_their_ends_apart_and_the_chosen_one_has_the_c
     lines = {name: [(0, 9.5), (9, 0.5)] for name in ("a", "b", "c")}
     short = dict(zip("abc", "xyz", strict=True))
     spec = histories(lines, short, "b", "loss", "light", 380, ("even", 9.0)).to_dict()
-    rows = spec["datasets"][spec["layer"][-1]["data"]["name"]]
+    rows = spec["datasets"][spec["layer"][-2]["data"]["name"]]
     assert {row["short"] for row in rows} == {"0.50  x", "0.50  y", "0.50  z"}
     looks = spec["layer"][0]["encoding"]
     assert 'datum.model === "b"' in str(looks["color"]) and "range" in looks["x"]["scale"]

@@ -27,7 +27,7 @@ from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
-from ui.heads import jobs
+from ui.heads import setup
 from ui.hosting.gate import libraries
 from ui.models import import_plan
 from ui.work import results
@@ -168,7 +168,7 @@ def nothing_cached() -> Iterator[None]:
 @pytest.fixture
 def no_job_outlives_its_test() -> Iterator[None]:
     yield
-    for job in (*import_plan.JOBS.running().values(), *jobs.JOBS.all().values()):
+    for job in (*import_plan.JOBS.running().values(), *setup.JOBS.all().values()):
         job.stop()
         job.ended(300)
 

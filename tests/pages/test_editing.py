@@ -86,8 +86,8 @@ HEAD = {"kind": "decoder_self", "layer": "2", "head": "1", "map": "cell"}
 
 
 @pytest.mark.parametrize(("page", "query"), [
-    ("head", HEAD), ("attention", {**HEAD, "display": "matrix"}), ("", HEAD),
-    ("head", {}), ("attention", {"display": "heads"}), ("", {}),  # one that is telling
+    ("head", HEAD), ("attention", {**HEAD, "display": "matrix"}),
+    ("head", {}), ("attention", {"display": "heads"}),  # one that is telling
 ])  # fmt: skip
 def test_a_head_on_screen_is_taken_out_and_brought_back(
     open_page: RunApp, page: str, query: dict[str, str]
@@ -287,7 +287,8 @@ def test_heads_off_says_what_a_translation_needs(
     assert f"**{first.place}** (log-probability {signed(heads[kind].min())} nats)" in text
     press(app, f"needs {first}")
     assert edits(app) == str(first)
-    assert f"**Edited:** {first.words}" in messages_in(app)
+    place = f"{first.words.split(' layer')[0]} {layer + 1}.{head + 1}"
+    assert f"**Edited:** {place} off" in messages_in(app)
     assert trace_of(app).text == whole.edited(str(first)).trace(CAT).text
     app.selectbox(key="needs_of").set_value(2).run()
     assert app.query_params["step"] in ("3", ["3"])
@@ -368,5 +369,5 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
 
 def test_the_player_follows_a_word_through_an_edit(open_page: RunApp) -> None:
     word = messages(app := open_page("", step="3"), "player")[0][0]["rows"][2]
-    rows = messages(app.button(key="edit_switch").click().run(), "player")[0][0]["rows"]
+    rows = messages(app.button(key="edit skip decoder.2").click().run(), "player")[0][0]["rows"]
     assert rows[int(app.query_params["step"]) - 1] == word or word not in rows

@@ -15,7 +15,7 @@ from ui.floor import views
 
 @pytest.fixture
 def drawn(recorded: Any) -> list[dict[str, Any]]:
-    return recorded(views, "plan_component")
+    return recorded(views.plan, "plan_component")
 
 
 def test_a_link_opens_on_any_part(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
@@ -40,7 +40,7 @@ def reporting(
         settings[f"on_{event}_change"]()
         real(*args, **settings)
 
-    monkeypatch.setattr(views, parse, lambda *_: report)
+    monkeypatch.setattr(views.plan, parse, lambda *_: report)
     monkeypatch.setattr(views, "show", click)
     app.run()
     monkeypatch.setattr(views, "show", real)
@@ -51,7 +51,7 @@ def reporting(
      {"kind": "cross", "layer": "2", "head": "3"}),
     (Opened("head", "encoder", "encoder_self", 1, 2), "Inside a head",
      {"kind": "encoder_self", "layer": "2", "head": "3", "query": "2"}),
-    (Opened("layers", "decoder", "", 1, 0), "Translate", {"view": "layers", "step": "2"}),
+    (Opened("layers", "encoder", "", 1, 0), "Translate", {"view": "layers", "step": "2"}),
     (Opened("why", "decoder", "", 1, 0), "Translate", {"view": "why", "step": "2"}),
 ])  # fmt: skip
 def test_a_part_opens_its_page_or_a_view_of_translate(

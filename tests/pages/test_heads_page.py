@@ -23,7 +23,7 @@ from transformer.study.run import study
 from transformer.study.statistics import agreement
 from transformer.translator import Translator
 from ui.export.programs import Source
-from ui.heads import jobs
+from ui.heads import setup
 from ui.heads.choice import term_of
 from ui.heads.exhibits import role_exhibit
 from ui.heads.views import snippet
@@ -219,13 +219,12 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
 ) -> None:
     root, corpus = tmp_path / "root", conllu(tmp_path / "small.conllu", 90)
     shutil.copytree(tiny_checkpoint, root / "alpha")
-    for module in ("setup", "jobs"):
-        monkeypatch.setattr(f"ui.heads.{module}.DEFAULT", corpus)
+    monkeypatch.setattr("ui.heads.setup.DEFAULT", corpus)
     app = run_app(root, at="heads", checkpoint="alpha")
     ref = resolve(root / "alpha")
     app.button(key="begin_study").click().run()
-    running = jobs.JOBS.get(ref)
-    assert running is not None and jobs.begin(ref.after(20)) is not None  # one at a time
+    running = setup.JOBS.get(ref)
+    assert running is not None and setup.begin(ref.after(20)) is not None  # one at a time
     if running.running:
         other = run_app(root, at="heads", checkpoint="alpha")
         assert not any(each.key == "stop_study" for each in other.button)
@@ -235,7 +234,7 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     if running.phase == "stopped":
         assert app.button(key="begin_study").label == "Resume"
         app.button(key="begin_study").click().run()
-    again = jobs.JOBS.get(ref)
+    again = setup.JOBS.get(ref)
     assert again is not None and again.ended(300) and again.phase == "done"
     app.run()
     assert app.selectbox(key="role_box")

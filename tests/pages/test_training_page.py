@@ -17,8 +17,8 @@ from transformer.types import CheckpointError
 from transformer.worker.job import Job, Register
 from ui.core import public
 from ui.training import jobs
+from ui.training.exhibits import AXES
 from ui.training.jobs import Training
-from ui.training.table3 import AXES
 
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
 

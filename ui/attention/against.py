@@ -85,14 +85,6 @@ def choose_second() -> None:
     """Draw the control of the second measure."""
     names = {name: f"Beside it: {texts['label'].lower()}" for name, texts in CELL_TEXTS.items()}
     st.selectbox(
-        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=255,
+        "Second measure", CELL_MEASURES, format_func=names.__getitem__, width=200,
         label_visibility="collapsed", **bound(CellChoice.against),
     )  # fmt: skip
-
-
-def draw_differences(sentences: list[str]) -> None:
-    """Draw the cells on which two measures disagree most, and what the second one shows."""
-    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
-    agree = f"They agree: relative to the largest of its map, no cell differs by {SMALL:.0%}."
-    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
-    st.caption(f"**{texts['label']}.** {texts['text']}")

@@ -81,6 +81,10 @@ def _parse_pin(raw: str) -> Pin | None:
     return ("query" if raw[0] == "q" else "key"), _parse_position(raw[1:])
 
 
+def _write_pin(pin: Pin | None) -> str:
+    return f"{pin[0][0]}{pin[1] + 1}" if pin else "none"
+
+
 @dataclass(frozen=True)
 class AttentionSettings(Choice):
     """URL parameters; `read_choice` limits them to a trace.
@@ -103,13 +107,7 @@ class AttentionSettings(Choice):
         "heads", _parse_head, lambda head: url_state.write_pair((head[0] + 1, head[1] + 1))
     )
     mass: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
-    pin: Param[Pin | None] = Param(
-        "pin",
-        _parse_pin,
-        None,
-        lambda pin: f"{pin[0][0]}{pin[1] + 1}" if pin else "none",
-        "tokens kind",
-    )
+    pin: Param[Pin | None] = Param("pin", _parse_pin, None, _write_pin, "tokens kind")
     queries: Param[tuple[int, ...] | None] = several(
         "queries", _parse_position, lambda at: str(at + 1), "tokens kind"
     )
@@ -173,20 +171,11 @@ def read_choice(
     pin = stored.pin
     if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
         pin = None
-    return AttentionChoice(
-        kind=kind,
-        display=display,
-        units=stored.units,
-        how=next(how for how in HOWS if how == stored.how),
-        dim=stored.dim,
-        cell=cell,
-        chosen=stored.map == "heads" and bool(heads),
-        heads=heads,
-        mass=stored.mass,
-        pin=pin,
-        queries=tuple(at for at in stored.queries or () if at < n),
-        keys=tuple(at for at in stored.keys or () if at < m),
-    )
+    how, chosen = next(how for how in HOWS if how == stored.how), bool(heads)
+    maps = kind, display, stored.units, how, stored.dim, cell, chosen and stored.map == "heads"
+    queries = tuple(at for at in stored.queries or () if at < n)
+    keys = tuple(at for at in stored.keys or () if at < m)
+    return AttentionChoice(*maps, heads, stored.mass, pin, queries, keys)
 
 
 def places_of(choice: AttentionChoice) -> tuple[Place, ...]:
@@ -215,8 +204,7 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 def choose_cell(cell: Cell, *heads: Head) -> None:
     """Store a cell, and heads for lines, if any."""
     layer, head = (None if at is None else at + 1 for at in cell)
-    values: dict[Param[Any], object]
-    values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
+    values: dict[Param[Any], object] = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
     url_state.store(values | ({AttentionSettings.heads: heads} if heads else {}))
 
 

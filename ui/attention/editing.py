@@ -16,19 +16,13 @@ from transformer.measures.heads import PATTERNS, Head, even_share, ranked
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, InputError
-from ui.attention.choice import (
-    AttentionSettings,
-    as_units,
-    choose_cell,
-    choose_selection,
-    found_values,
-    get_maps,
-    measures,
-    study_for,
-)
+from ui.attention import choice as choices
+from ui.attention import maps as mapping
+from ui.attention.choice import AttentionSettings, as_units
 from ui.attention.exhibits import found_exhibit
-from ui.attention.maps import NAMES, AttentionChoice, Maps, kind_text_of, kinds_of, mask_of
+from ui.attention.maps import AttentionChoice, Maps, kinds_of, mask_of
 from ui.components.grid import Cell, switched
+from ui.components.lens import Map
 from ui.components.mount import show
 from ui.components.packing import fits
 from ui.components.strip import strip_component
@@ -50,12 +44,12 @@ _ROLE = "role."
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     """Draw the controls for pattern and kinds, and the ranking."""
-    names: dict[str, str] = dict(NAMES.items())
-    study = study_for(view)
+    names: dict[str, str] = dict(mapping.NAMES.items())
+    study = choices.study_for(view)
     roles = {_ROLE + role.name: role for role in (study.roles if study else ())}
     names |= {key: f"{role.title} (from the study)" for key, role in roles.items()}
     try:
-        names |= measures()
+        names |= choices.measures()
     except InputError as error:
         st.error(plain(str(error)))
     stored = url_state.get(AttentionSettings.find)
@@ -86,7 +80,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     pair = (0, 0)
     if chosen == "pair":
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
-        pair = _draw_tokens(get_maps(view, trace, choice), choice, row)
+        pair = _draw_tokens(choices.get_maps(view, trace, choice), choice, row)
     else:
         with row:
             kinds = _draw_kinds(trace, choice, chosen)
@@ -94,9 +88,9 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     notes, here = [], choice.kind if choice.kind in kinds else kinds[0]
     table: Floats | None = None
     for kind in kinds:
-        maps = get_maps(view, trace, replace(choice, kind=kind))
-        name = kind_text_of(trace, kind).short or kind_text_of(trace, kind).name
-        values = computed(view, found_values(kind, choice.units, chosen, pair))
+        maps = choices.get_maps(view, trace, replace(choice, kind=kind))
+        name = mapping.kind_text_of(trace, kind).short or mapping.kind_text_of(trace, kind).name
+        values = computed(view, choices.found_values(kind, choice.units, chosen, pair))
         if isinstance(values, str):
             st.error(plain(values))
             return
@@ -140,7 +134,7 @@ def _offer(
     says: str, *, named: bool,
 ) -> None:  # fmt: skip
     for share, kind, head in sorted(ranking, key=lambda place: -place[0])[:_MOST]:
-        part = f"{kind_text_of(trace, kind).short} layer" if named else "Layer"
+        part = f"{mapping.kind_text_of(trace, kind).short} layer" if named else "Layer"
         st.button(
             f"{part} {head[0] + 1}, head {head[1] + 1} {says.format(share)}",
             key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
@@ -152,7 +146,7 @@ def open_head(kind: AttentionKind, head: Head, display: str) -> None:
     """Show a head in the open display."""
     if kind != url_state.get(KIND):
         url_state.put(KIND, kind)
-    choose_cell(head, *([head] if display == "heads" else []))
+    choices.choose_cell(head, *([head] if display == "heads" else []))
 
 
 def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[AttentionKind, ...]:
@@ -166,7 +160,7 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
         return chosen
     st.pills(
         "In", kinds, selection_mode="multi",
-        format_func={kind: kind_text_of(trace, kind).short for kind in kinds}.__getitem__,
+        format_func={kind: mapping.kind_text_of(trace, kind).short for kind in kinds}.__getitem__,
         **bound(AttentionSettings.find_in, value=list(chosen)),
     )  # fmt: skip
     return chosen
@@ -181,7 +175,7 @@ def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> 
     chosen = (*queries, len(maps.queries) - 1)[0], (*keys, 0)[0]
 
     def take(n: int, at: int) -> None:
-        choose_selection(maps.pieces(*as_units((chosen[0], at) if n else (at, chosen[1]))))
+        choices.choose_selection(maps.pieces(*as_units((chosen[0], at) if n else (at, chosen[1]))))
 
     for n, (side, label, labels) in enumerate((
         ("query", "From the query", maps.queries), ("key", "to the key", maps.keys)
@@ -294,6 +288,30 @@ def heads_out(view: View, trace: Trace) -> dict[str, Bools] | None:
     return {
         kind: heads_off(edits, kind, trace.attention(kind).shape[:2]) for kind in kinds_of(trace)
     }
+
+
+def marked(view: View, choice: AttentionChoice, maps: Maps) -> Map:
+    """Return the map under the lens, hatched if its head is removed, with the answer to a click."""
+    shown, off = mapping.shown_map(maps, choice), heads_out(view, get_trace(view))
+    if off and not choice.chosen and None not in choice.cell and off[choice.kind][choice.cell]:
+        place = ".".join(str(at + 1) for at in choice.cell if at is not None)
+        shown = replace(shown, name=f"{place} (removed)", out=True)
+    if found := asked_heads(view, choice, maps):
+        (query, *_), (key, *_) = maps.units(choice)
+        heads = ", ".join(f"{at[0] + 1}.{at[1] + 1}\u00a0{word}" for at, (word, _) in found.items())
+        shown = replace(shown, ringed=((query, key),), asked=heads)
+    return shown
+
+
+def asked_heads(view: View, choice: AttentionChoice, maps: Maps) -> dict[Head, tuple[str, str]]:
+    """Return the 3 heads with most weight on the cell asked for, as `heads_do`, or {}."""
+    queries, keys = maps.units(choice)
+    if not queries or not keys or url_state.get(AttentionSettings.find) != "pair" or view.cells:
+        return {}
+    pair = queries[0], keys[0]
+    values = computed(view, choices.found_values(choice.kind, choice.units, "pair", pair))
+    best = [] if values is None or isinstance(values, str) else ranked(values)[:3]
+    return {head: (f"{share:.0%}", f"{share:.0%} is on the framed cell.") for head, share in best}
 
 
 def take_switch(off: Mapping[str, Bools]) -> None:

@@ -45,18 +45,11 @@ MOST_FOLLOWING = 1_000_000
 
 def stem(choice: AttentionChoice, maps: Maps) -> str:
     """Return the file name stem: kind and maps."""
-    names = {
-        "grid": "all heads",
-        "heads": _lines_name(choice),
-        "matrix": name_of_map(choice, maps.cells),
-    }
+    lines, matrix = f"lines of {count(len(choice.heads), 'head')}", name_of_map(choice, maps.cells)
+    names = {"grid": "all heads", "heads": lines, "matrix": matrix}
     words = ["words"] if choice.units == "words" else []
     measure = [maps.cells.measure] if maps.cells else []
     return file_stem(maps.kind_text.name, names[choice.display], *measure, *words)
-
-
-def _lines_name(choice: AttentionChoice) -> str:
-    return f"lines of {count(len(choice.heads), 'head')}"
 
 
 def attention(
@@ -183,11 +176,8 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
 
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
     """Return lens messages by grid cell. Args: kind: name of the kind, if the grid has tabs."""
-
-    def draw(cell: Cell) -> Map:
-        return shown_map(maps, replace(choice, cell=cell, chosen=False))
-
-    return messages(maps.weights, draw, *kind)
+    alone = replace(choice, chosen=False)
+    return messages(maps.weights, lambda cell: shown_map(maps, replace(alone, cell=cell)), *kind)
 
 
 def messages(weights: Floats, draw: Callable[[Cell], Map], *kind: str) -> dict[str, bytes]:
@@ -208,7 +198,7 @@ def _lines(choice: AttentionChoice, maps: Maps) -> Exhibit:
     kept[..., list(dimmed_columns(maps, choice))] = False
     return Exhibit(
         name=stem(choice, maps),
-        title=f"{maps.kind_text.name}: {_lines_name(choice)}",
+        title=f"{maps.kind_text.name}: lines of {count(len(choice.heads), 'head')}",
         caption=f"Only the strongest weights, which together hold {choice.mass:.0%} of each "
         f"query's attention, are drawn as lines; the others are set to 0. "
         f"{_caption(choice, maps)}",

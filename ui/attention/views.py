@@ -14,47 +14,23 @@ from figures.labels import cell_noun, code, count, plain_token
 from transformer.measures.heads import Head, combine_chosen
 from transformer.trace.records import Trace
 from ui.attention import against
-from ui.attention.choice import (
-    AttentionSettings,
-    ask_pair,
-    choose_cell,
-    choose_selection,
-    get_maps,
-    get_tabs,
-    heads_do,
-    largest,
-    lines_for,
-    mark_heads,
-    sheet_for,
-    wanted_cell,
-    wanted_marks,
-)
-from ui.attention.editing import heads_out, offer_cut, take_switch
+from ui.attention import choice as choices
+from ui.attention import maps as mapping
+from ui.attention.choice import AttentionSettings
+from ui.attention.editing import asked_heads, heads_out, marked, offer_cut, take_switch
 from ui.attention.exhibits import attention_exhibit, stem
-from ui.attention.maps import (
-    AttentionChoice,
-    Maps,
-    dimmed_columns,
-    kind_text_of,
-    kinds_of,
-    selected_mass,
-    share_of,
-    shown_map,
-    to_pieces,
-    to_units,
-)
+from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
 from ui.components.packing import index_pair
 from ui.core import url_state
-from ui.core.glossary import term, word_start
+from ui.core.glossary import CELL_TEXTS, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
-from ui.core.presenter import presenting
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
-from ui.core.widgets import bound, cells_control, choose_one, filled, layer_and_head
+from ui.core.widgets import CellChoice, bound, cells_control, choose_one, filled, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.cells import measured_view
 from ui.frame.editing import offer_switch
@@ -77,30 +53,32 @@ def about(maps: Maps) -> str:
 
 def draw_kinds(trace: Trace) -> None:
     """Draw the control for the attention kind."""
-    kinds = kinds_of(trace)
+    kinds = mapping.kinds_of(trace)
     long = "-attention" if len(kinds) > 1 else ""  # for three in one row of a phone
-    names = {kind: kind_text_of(trace, kind).name.removesuffix(long) for kind in kinds}
+    names = {kind: mapping.kind_text_of(trace, kind).name.removesuffix(long) for kind in kinds}
     choose_one("Kind of attention", KIND, names)
 
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
-    several, shown = measured_view(view), shown_map(maps, choice)  # an effect is of one map
+    several, shown = measured_view(view), marked(view, choice, maps)
     trace = get_trace(several)
     # Sized for all kinds, so that switching between them does not move the layout.
-    heads, longest = largest(several, trace, choice)
+    heads, longest = choices.largest(several, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
     both = st.container(key="grid_and_lens")
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
-    tabs, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
-    does = heads_do(several, trace)
+    tabs, off = len(mapping.kinds_of(trace)) > 1, heads_out(view, trace)
+    does = choices.heads_do(several, trace)
+    does[choice.kind] |= asked_heads(view, choice, maps)
     with grid.container():
+        one = choices.sheet_for(choice)
         maps_shown = grid_component(
-            get_tabs(several, trace, choice) if tabs else computed(several, sheet_for(choice)),
-            wanted_cell(choice), choice.kind if tabs else "", marked=wanted_marks(choice),
-            cell_width=120 if beside else 56, markable=True, off=off,
-            does=does if tabs else {"": does[choice.kind]},
+            choices.get_tabs(several, trace, choice) if tabs else computed(several, one),
+            choices.wanted_cell(choice), choice.kind if tabs else "",
+            marked=choices.wanted_marks(choice), cell_width=120 if beside else 56, markable=True,
+            off=off, does=does if tabs else {"": does[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip
@@ -122,28 +100,28 @@ def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
     """Find the heads with weight on the cell that a lens reports."""
     pair = index_pair(st.session_state[key].get("pair"), maps.weights.shape[2:])
     if pair is not None:
-        ask_pair(choice, maps, *pair)
+        choices.ask_pair(choice, maps, *pair)
 
 
 def _take(chosen: GridChoice) -> None:
     if chosen.kind and chosen.kind != url_state.get(KIND):
         url_state.put(KIND, chosen.kind)
     if chosen.marks:
-        mark_heads(chosen.marks)
+        choices.mark_heads(chosen.marks)
     else:
-        choose_cell(chosen.cell)
+        choices.choose_cell(chosen.cell)
 
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn = computed(view, lines_for(choice))
+    drawn = computed(view, choices.lines_for(choice))
     draw_lines(drawn, choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
         summary.caption("No head is switched on. Choose some in the legend.")
         return
-    left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
+    left_out = ", not counting dimmed tokens" if mapping.dimmed_columns(maps, choice) else ""
     clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
     every = "All queries together: " * (choice.pin is not None)
     summary.caption(
@@ -162,11 +140,11 @@ def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
     """Offer to find the heads that look from the pinned query to its strongest key."""
     if choice.pin is None or choice.pin[0] != "query":
         return
-    (query,) = to_units((choice.pin[1],), maps.query_groups)
+    (query,) = mapping.to_units((choice.pin[1],), maps.query_groups)
     key = int(combine_chosen(maps.weights, choice.heads)[query].argmax())
     st.button(
         f"Which heads look from {code(maps.queries[query])} to {code(maps.keys[key])}?",
-        key="ask_pair", type="tertiary", icon=":material/search:", on_click=ask_pair,
+        key="ask_pair", type="tertiary", icon=":material/search:", on_click=choices.ask_pair,
         args=(choice, maps, query, key),
     )  # fmt: skip
 
@@ -194,7 +172,7 @@ def draw_lines(
     groups = {"query": maps.query_groups, "key": maps.key_groups}
     pinned: Pin | None = None
     if pins and choice.pin is not None:
-        units = to_units((choice.pin[1],), groups[choice.pin[0]])
+        units = mapping.to_units((choice.pin[1],), groups[choice.pin[0]])
         pinned = (choice.pin[0], units[0]) if units else None
     n_layers, n_heads = maps.weights.shape[:2]
 
@@ -204,7 +182,7 @@ def draw_lines(
         others = (head for head in stored if head[0] >= n_layers or head[1] >= n_heads)
         values: dict[Param[Any], object] = {AttentionSettings.heads: (*heads, *others)}
         if pins:
-            pinned = (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None
+            pinned = (pin[0], mapping.to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None
             values[AttentionSettings.pin] = pinned
         url_state.store(values)
 
@@ -213,14 +191,14 @@ def draw_lines(
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and every head's weight on the selected tokens."""
-    shown = shown_map(maps, choice)
+    shown = marked(view, choice, maps)
     wide = max(len(maps.queries), len(maps.keys)) > 24
     matrix, sums = (st, st) if wide else st.columns([0.66, 0.34], gap="medium")
     with matrix.container():
         _say_name(view, shown, choice)
         draw_map(
             shown, "matrix", max_height=900 if wide else 520, selected=maps.units(choice),
-            on_choose=lambda selection: choose_selection(maps.pieces(*selection)),
+            on_choose=lambda selection: choices.choose_selection(maps.pieces(*selection)),
             on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
         against.say_measure(view, choice)
@@ -231,7 +209,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         several = measured_view(view)
         if shown.signed:
             st.caption("An effect is of one map at a time. Below are attention weights.")
-        _draw_sums(choice, get_maps(several, get_trace(several), choice))
+        _draw_sums(choice, choices.get_maps(several, get_trace(several), choice))
 
 
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -240,11 +218,8 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
-        if presenting():  # in one line, without the name, which the choosers give
-            cells_control()
-            against.choose_second()
-    if not presenting():
-        _say_name(view, one, choice)
+        cells_control()
+        against.choose_second()
     left, right = st.columns(2, gap="medium")
     with left.container():
         draw_map(one, "lens", on_pair=partial(_ask, "lens", choice, maps))
@@ -253,7 +228,13 @@ def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
             show(other.lens(420), key="against")
         else:
             st.caption(other)
-    against.draw_differences(sentences)
+    texts = CELL_TEXTS[url_state.get(CellChoice.against)]
+    agree = (
+        f"They agree: relative to the largest of its map, no cell differs by {against.SMALL:.0%}."
+    )
+    st.markdown("\n".join(map("- {}".format, sentences)) or agree)
+    st.caption(f"**{texts['label']}.** {texts['text']}")
+    _say_name(view, one, choice)
     against.say_measure(view, choice, check=True)
 
 
@@ -298,7 +279,7 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     st.multiselect(
         "Chosen heads", [*np.ndindex(n_layers, n_heads)], placeholder="Layer.head",
         format_func=lambda head: AttentionSettings.heads.write((head,)),
-        **filled("heads_widget", [*choice.heads], mark_heads),
+        **filled("heads_widget", [*choice.heads], choices.mark_heads),
         help="Layer and head, as in 3.1. *Word links* draws the same heads.",
     )  # fmt: skip
     choose_one(
@@ -313,7 +294,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
     """Draw every head's weight on the selected tokens, summed over keys, mean over queries."""
     rows, columns = maps.units(choice)
     if choice.keys:
-        values = selected_mass(maps, choice)
+        values = mapping.selected_mass(maps, choice)
         layer, head = divmod(int(values.argmax()), values.shape[1])
         reader, read = (
             code(" + ".join(plain_token(labels[at]) for at in places) or "every token")
@@ -332,7 +313,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
 
     def take(side: str, units: Sequence[int]) -> None:
         chosen = {"queries": rows, "keys": columns} | {side: tuple(sorted(units))}
-        choose_selection(maps.pieces(**chosen))
+        choices.choose_selection(maps.pieces(**chosen))
 
     for side, empty, labels, chosen in (
         ("Keys", "Choose keys", maps.keys, columns),
@@ -371,18 +352,17 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
-        share = share_of(shown.weights, shown.dimmed_keys)
+        share = mapping.share_of(shown.weights, shown.dimmed_keys)
         hides = "their columns" if shown.noun else f"{share:.2f} of the attention in this map"
         hidden = f" · dimming {' and '.join(labels)} hides {hides}"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f"**{shown.name}**{hidden}", width="content")
-        cells_control()
+        if url_state.get(AttentionSettings.display) != "against":
+            cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if choice.display == "matrix" and layer is not None and head is not None:
             offer_switch(view, get_trace(view), choice.kind, layer, head)
-        if url_state.get(AttentionSettings.display) == "against":
-            against.choose_second()
 
 
 def offer(

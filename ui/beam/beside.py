@@ -48,21 +48,28 @@ def _figure(side: Side) -> Maker:
     return partial(figure_for, side.view, search_tree, **asdict(shown))
 
 
-def _lacks(side: Side) -> str | None:
-    """Return the reason why there is no tree for this sentence, or None."""
-    if side.trace.search is not None:
+def why_no_tree(side: Side) -> str | None:
+    """Return why there is no tree for this sentence and how to get one, or None."""
+    view, trace = side.view, side.trace
+    if trace.search is not None:
         return None
-    if not side.trace.forced:
+    if not trace.forced:
         return (
-            "This search was not recorded: the record would be too large. Choose a smaller beam "
-            "under Decoding on the left, or a shorter sentence."
+            f"This search was not recorded: with a beam of {view.beam_size} over "
+            f"{len(trace.src_tokens)} source and {len(trace.tgt_tokens)} target tokens, the "
+            "record would be too large. Choose a smaller beam under Decoding on the left, or a "
+            "shorter sentence."
         )
     if side.follows:
         return (
-            "No search to show: B follows A’s translation. Switch this off to let B search for its "
-            "own translation."
+            "No search to show: B follows A’s translation. Switch this off to let B search for "
+            "its own translation."
         )
-    return "No search to show: the whole translation was given (teacher forcing)."
+    return (
+        "No search to show: the whole translation was given (teacher forcing), so the model "
+        "compared nothing. Remove the given target on the Translate page, and the model will "
+        "search for its own translation."
+    )
 
 
 BESIDE = Beside(
@@ -70,5 +77,5 @@ BESIDE = Beside(
         lambda side: st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}"), _draw_tree,
         lambda side: draw_why(_search(side), side.lead), _draw_node,
     ),
-    _figure, settings=_settings, lacks=_lacks, params=(*_NODES.values(), BeamChoice.dropped),
+    _figure, settings=_settings, lacks=why_no_tree, params=(*_NODES.values(), BeamChoice.dropped),
 )  # fmt: skip

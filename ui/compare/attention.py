@@ -23,23 +23,9 @@ from ui.attention.choice import (
 )
 from ui.attention.maps import AttentionChoice, Maps, largest_cells, maps_of, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
-from ui.compare.choice import can_follow, compared
+from ui.compare import pairing
+from ui.compare.choice import CompareChoice, can_follow, compared
 from ui.compare.exhibits import MapsChoice, maps_exhibit
-from ui.compare.pairing import (
-    LEAST,
-    Fit,
-    changed_labels,
-    changed_places,
-    difference_map,
-    difference_words,
-    fit_of,
-    joined_choices,
-    largest_differences,
-    most_different_head,
-    row_sentence,
-    signed_sheet,
-    without_partner,
-)
 from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
@@ -84,7 +70,7 @@ class Both:
 
     pair: Pair
     kind: AttentionKind
-    fit: Fit  # alignment of the two maps
+    fit: pairing.Fit  # alignment of the two maps
     choices: tuple[AttentionChoice, AttentionChoice]  # for A and B
     maps: tuple[Maps, Maps]  # of A and B; differences use the units of `fit`
 
@@ -97,7 +83,7 @@ class Both:
     @property
     def difference(self) -> Map:
         """A - B, of paired maps."""
-        return difference_map(*self.maps, self.choices)
+        return pairing.difference_map(*self.maps, self.choices)
 
     def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
         """Return one side's choice and maps."""
@@ -108,8 +94,7 @@ class Both:
 def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
     """Store one side's layer and head."""
     raws = ("mean" if at is None else str(at + 1) for at in cell)
-    pairs = zip(params, raws, strict=True)
-    url_state.store({param: param.parse(raw) for param, raw in pairs})
+    url_state.store({param: param.parse(raw) for param, raw in zip(params, raws, strict=True)})
 
 
 def _join() -> None:
@@ -124,10 +109,10 @@ def _place_of(side: Side) -> tuple[int | None, int | None]:
     chosen = any(url_state.stored(param) for each in side.beside for param in each.cell_params)
     traces = left, right = [each.trace for each in side.beside]
     kind = kind_now(left, right)
-    fit = fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
+    fit = pairing.fit_of(left, right, kind, url_state.get(UNITS), by_place=True)
     if chosen or not fit.units or len({each.view.entry.whole for each in side.beside}) > 1:
         return side.cell_now()
-    found = most_different_head(*(maps_of(trace, kind, fit.units) for trace in traces))
+    found = pairing.most_different_head(*(maps_of(trace, kind, fit.units) for trace in traces))
     return side.cell_now() if found is None else found
 
 
@@ -141,13 +126,16 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     if not kinds:
         st.info("A and B have no kind of attention in common.", icon=":material/info:")
         return None
-    kind = kind_now(left, right)
+    kind, by_place = kind_now(left, right), pair.setup.pairing != "models"
+    fit = pairing.fit_of(left, right, kind, url_state.get(UNITS), by_place=by_place)
     with pair.controls:
         if displays:
-            labels = {name: label for name, (label, _) in DISPLAYS.items()}
+            labels = {name: label for name, (label, _) in DISPLAYS.items()
+                      if fit.units or name != "difference"}  # fmt: skip
             st.selectbox(
                 "Show", list(labels), format_func=labels.__getitem__, width=145,
-                label_visibility="collapsed", **bound(BESIDE),
+                label_visibility="collapsed",
+                **bound(BESIDE, value=display if display in labels else "matrix"),
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
@@ -160,7 +148,6 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         draw_dim()
         draw_combine()
     units = url_state.get(UNITS)
-    fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
     if display.startswith("difference") and fit.units:
         units = fit.units
     one, two = (
@@ -170,10 +157,8 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         )
         for side in pair.sides
     )  # fmt: skip
-    n_layers, n_heads = right.attention(kind).shape[:2]
-    if url_state.get(AttentionSettings.heads) is None and all(
-        layer < n_layers and head < n_heads for layer, head in one.heads
-    ):
+    shape, stored = right.attention(kind).shape[:2], url_state.get(AttentionSettings.heads)
+    if stored is None and all(np.less(head, shape).all() for head in one.heads):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     one_map = displays and DISPLAYS[display][1] == "matrix"
     a, b = (
@@ -198,18 +183,36 @@ def _draw(pair: Pair) -> Download | None:
     both = open_maps(pair, display)
     if both is None:
         return None
-    with st.container(horizontal=True, vertical_alignment="center"):  # in sight of a class
-        st.markdown(_about_row(both), width="content")
-        if display == "matrix":
-            st.button(
-                "Difference", key="to_difference", on_click=url_state.put,
-                args=(BESIDE, "difference"), disabled=not both.fit.units, help=both.fit.why or None,
-            )  # fmt: skip
+    if display == "difference" and not both.fit.units:
+        display = "matrix"
+    _draw_row(both, display)
     _DRAW[display](both)
     choice, place = both.choices[0], DISPLAYS[display][1] == "matrix"
     if text := about_cells(pair.setup.left, places_of(choice) if place else ()):
         st.caption(text)
     return _download(both, display)
+
+
+def _draw_row(both: Both, display: str) -> None:
+    """Draw, in sight of a class, a sentence about the maps and the way to their difference."""
+    fit, right = both.fit, both.pair.setup.right
+    about, other = _about_row(both), {"matrix": "difference", "difference": "matrix"}.get(display)
+    if display == "difference":
+        name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
+        about = f"**{name}.** Orange: A looks more; blue: B looks more."
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if about:
+            st.markdown(about, width="content")
+        if other:
+            st.button(
+                DISPLAYS[other][0], key="to_difference", disabled=not fit.units,
+                help=fit.why or None, on_click=url_state.put, args=(BESIDE, other),
+            )  # fmt: skip
+        if fit.helps and can_follow(right) and st.button(
+            "Let B follow A’s translation", key="to_follow", on_click=url_state.put,
+            args=(CompareChoice.follow, True), type="tertiary", icon=":material/join_inner:",
+        ):  # fmt: skip
+            st.rerun()
 
 
 def _settings(side: Side) -> Changes:
@@ -230,9 +233,9 @@ def _download(both: Both, display: str) -> Download | None:
         return None
     n_numbers = 0
     for maps, choice in zip(both.maps, both.choices, strict=True):
-        n_layers, n_heads, n, m = maps.weights.shape
         n_maps = {"entropies": 0, "lines": len(choice.heads), "matrix": 1, "difference": 1}
-        n_numbers += n_maps.get(display, n_layers * n_heads) * n * m
+        layers, heads, n, m = maps.weights.shape
+        n_numbers += n_maps.get(display, layers * heads) * n * m
     chosen = MapsChoice(display, both.choices)
     return Download(partial(_figure, both.pair.setup, chosen), chosen.stem, n_numbers)
 
@@ -245,54 +248,48 @@ def _figure(setup: Setup, chosen: MapsChoice) -> Exhibit:
 def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
     """Draw one side's map below its name, with what differs most from the other side marked."""
     choice, maps = both.of(side)
-    drawn = shown_map(maps, choice)
+    drawn = replace(shown_map(maps, choice), foot=_FOOT, paired=True)
     if both.fit.units == choice.units:
-        cells = largest_cells(np.abs(both.difference.weights), LEAST)
-        drawn = replace(drawn, ringed=cells, changed=changed_labels(*both.maps), foot=_FOOT)
-    framed = " :small[:gray[frames: most different]]" if drawn.ringed else ""
+        cells = largest_cells(np.abs(both.difference.weights), pairing.LEAST)
+        drawn = replace(drawn, ringed=cells, changed=pairing.changed_labels(*both.maps))
     name = f"{KIND_NAMES[both.kind]}, {drawn.name[:1].lower()}{drawn.name[1:]}"
-    st.markdown(f"{side.lead}{plain(name)}{framed}")
+    st.markdown(f"{side.lead}{plain(name)}")
     show(drawn.lens(max_height), key=key)
-    draw_keys(side.view, choice, f"{key}_every")
 
 
 def _matrices(both: Both) -> None:
-    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+    both.pair.rows(
+        lambda side: draw_lens(both, side, side.key("compare_lens")),
+        lambda side: draw_keys(side.view, both.of(side)[0], side.key("compare_lens_every")),
+    )
     if both.fit.units == both.choices[0].units:
-        st.caption(largest_differences(*both.shown, both.difference))
+        st.caption(pairing.largest_differences(*both.shown, both.difference))
 
 
 def _about_row(both: Both) -> str:
-    """Return a sentence on the last row with another word, or "" if maps have no common rows."""
-    paired = both.fit.units == both.choices[0].units
-    rows = paired and both.maps[0].cells is None and changed_labels(*both.maps)[0]
-    if not rows:
+    """Return sentences on the last row with another word, or why there is no difference."""
+    if not both.fit.units:
+        return both.fit.why
+    one, other = both.maps
+    if both.fit.units != both.choices[0].units:
+        one, other = (maps_of(side.trace, both.kind, both.fit.units) for side in both.pair.sides)
+    if one.cells is not None or not (rows := pairing.changed_labels(one, other)[0]):
         return ""
-    most = url_state.indices(most_different_head(*both.maps) or (), both.maps[0].weights.shape)
+    most = url_state.indices(pairing.most_different_head(one, other) or (), one.weights.shape)
     only = all(choice.cell == most for choice in both.choices)
-    return row_sentence(*both.shown, rows[-1]) + " No head differs more." * only
-
-
-def _say_unpaired(both: Both) -> None:
-    helps = both.fit.helps and can_follow(both.pair.setup.right)
-    offer = " Switch on “B follows A’s translation”." if helps else ""
-    st.info(both.fit.why + offer, icon=":material/join_inner:")
+    a, b = map(shown_map, (one, other), both.choices)
+    return pairing.row_sentence(a, b, rows[-1]) + " No head differs more." * only
 
 
 def _difference(both: Both) -> None:
-    if not both.fit.units:
-        _say_unpaired(both)
-        _matrices(both)
-        return
-    difference = both.difference
-    picture, words = st.columns([0.62, 0.38], gap="large")
+    difference = replace(both.difference, foot=_FOOT)
+    picture, words = st.columns([0.66, 0.34], gap="large")
     with picture.container():
-        st.markdown(f"**{KIND_NAMES[both.kind]}, {plain(difference.name)}**")
         show(difference.lens(_TALL + 40), key="compare_difference")
     with words.container():
-        for line in difference_words(*both.shown, difference, both.choices[0].how):
-            st.markdown(line)
-        for note in filter(None, (both.fit.why, changed_places(*both.maps))):
+        lines = pairing.difference_words(*both.shown, difference, both.choices[0].how)
+        st.markdown("\n\n".join(filter(None, (_about_row(both), *lines))))
+        for note in filter(None, (both.fit.why, pairing.changed_places(*both.maps))):
             st.caption(note)
 
 
@@ -301,11 +298,9 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        component = grid_component(
-            computed(side.view, sheet_for(choice)), choice.cell, cell_width=56
-        )
+        sheet = computed(side.view, sheet_for(choice))
         show(
-            component, key=side.key("compare_grid"),
+            grid_component(sheet, choice.cell, cell_width=56), key=side.key("compare_grid"),
             on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
         )  # fmt: skip
 
@@ -315,17 +310,16 @@ def _grids(both: Both) -> None:
             "Show the same head in B", on_click=_join, icon=":material/link:",
             type="tertiary", key="compare_join",
         )  # fmt: skip
-    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+    _matrices(both)
 
 
 def _differences(both: Both) -> None:
     """Draw the grid and the chosen difference, or evenness if maps cannot be subtracted."""
     if not both.fit.units:
-        _say_unpaired(both)
         both.pair.rows(lambda side: _draw_evenness(both, side))
         st.caption(EVENNESS_RULE)
         return
-    both = replace(both, choices=joined_choices(both.maps, both.choices))
+    both = replace(both, choices=pairing.joined_choices(both.maps, both.choices))
     difference, choice = both.difference, both.choices[0]
     key = (
         "differences", tuple(view.request for view in both.pair.setup.views),
@@ -338,15 +332,16 @@ def _differences(both: Both) -> None:
 
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
-        sheet = once(key, lambda: signed_sheet(both.maps, replace(choice, cell=(None, None))))
+        sheet = once(
+            key, lambda: pairing.signed_sheet(both.maps, replace(choice, cell=(None, None)))
+        )
         heads = grid_component(sheet, choice.cell, cell_width=76)
         show(heads, key="compare_differences", on_choose=take)
     with lens.container():
         st.markdown(f"**{plain(difference.name)}**")
         show(difference.lens(400), key="compare_difference")
-        for line in difference_words(*both.shown, difference):
-            st.markdown(line)
-    notes = without_partner(*both.maps), both.fit.why, changed_places(*both.maps)
+        st.markdown("\n\n".join(pairing.difference_words(*both.shown, difference)))
+    notes = pairing.without_partner(*both.maps), both.fit.why, pairing.changed_places(*both.maps)
     for note in filter(None, notes):
         st.caption(note)
 

@@ -123,9 +123,7 @@ def attention_differences(
     maps = maps_of(a, kind, units), maps_of(b, kind, units)
     choice = AttentionChoice(kind, "grid", units, how, dim, (layer, head))
     choices = joined_choices(maps, (choice, choice))
-    layers, heads = (
-        min(pair) for pair in zip(*(side.weights.shape[:2] for side in maps), strict=True)
-    )
+    layers, heads = map(int, np.minimum(*(side.weights.shape[:2] for side in maps)))
     apart = np.subtract(*(side.weights[:layers, :heads] for side in maps))
     chosen = difference_map(*maps, choices)
     grid = grid_component(signed_sheet(maps, choices[0]), choices[0].cell)

@@ -266,7 +266,7 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     else:
         texts, columns = _texts(sides), st.columns(2, gap="large")
         for side, text, other, column in zip(sides, texts, texts[::-1], columns, strict=True):
-            with column.container(key=f"headline_compare_{side.letter}"):
+            with column.container(key=f"headline_compare_{side.letter}", gap=None):
                 (_draw_whole if scored else _draw_line)(setup, side, text, other)
 
 

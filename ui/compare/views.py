@@ -30,6 +30,7 @@ from transformer.measures.compare import (
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, InputError, Reals, Report
 from transformer.worker.job import UNKNOWN, part, report
+from ui.attention.against import draw_keys
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import compared_numbers, crossed, likeness, matched_heads, matching_exhibit
@@ -44,16 +45,7 @@ from ui.core.widgets import filled
 from ui.export.download import source_of, trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following
 from ui.head.views import shared_kinds
-from ui.work.desk import (
-    WORKING,
-    Progress,
-    attend,
-    end_where_stopped,
-    errors_on_page,
-    get_trace,
-    get_tracer,
-    run,
-)
+from ui.work import desk
 from ui.work.results import once, trace
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
@@ -72,8 +64,14 @@ _MEASURES = (
 def _draw_numbers(pair: Pair) -> Download:
     setup, (left, right) = pair.setup, (side.trace for side in pair.sides)
     views = _following_views(setup, left, right)
-    b_by_a, a_by_b = (None if view is None else get_trace(view) for view in views)
-    agreed = _get_agreements(setup, left, a_by_b or right)
+    b_by_a, a_by_b = (None if view is None else desk.get_trace(view) for view in views)
+    follower, by_place = a_by_b or right, setup.by_place
+    work = ("agreements", *(view.request for view in setup.views), follower.forced, by_place)
+
+    def make(report: Report) -> Agreements:
+        return head_agreements(left, follower, by_place=by_place, report=lambda: report(*UNKNOWN))
+
+    agreed = desk.run(work, make, desk.WORKING)
     first, second = st.columns(2, gap="large")
     with first.container():
         words = [len(text_of(trace).words) for trace in (left, right)]
@@ -99,16 +97,6 @@ def _numbers_figure(setup: Setup) -> Exhibit:
         program += f"{name} = None\n" if view is None else traced
     exhibit = compared_numbers(left, right, one, other, by_place=by_place)
     return both.figure(exhibit, compared_numbers, program, by_place=by_place)
-
-
-def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
-    by_place = setup.by_place
-    work = ("agreements", *(view.request for view in setup.views), right.forced, by_place)
-
-    def make(report: Report) -> Agreements:
-        return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
-
-    return run(work, make, WORKING)
 
 
 def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | None]:
@@ -189,13 +177,9 @@ def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 NUMBERS = Beside(
-    name="numbers",
-    title="Numbers",
-    below=_draw_numbers,
-    settings=None,
-    everywhere=True,
+    name="numbers", title="Numbers", below=_draw_numbers, settings=None, everywhere=True,
     follows=True,
-)
+)  # fmt: skip
 
 
 def sentences_for(setup: Setup) -> tuple[str, ...]:
@@ -245,12 +229,12 @@ def _greedy(view: View, sentence: str) -> View:
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     work = ("match", *(_greedy(view, "").request for view in setup.views))
-    end_where_stopped(work, "Continue matching")
+    desk.end_where_stopped(work, "Continue matching")
     for view in setup.views:
-        get_tracer(view)
-    progress = Progress(work, "Comparing sentence {step} of {most}")
-    with errors_on_page():
-        result = attend(lambda: matching(setup, kind), progress)
+        desk.get_tracer(view)
+    progress = desk.Progress(work, "Comparing sentence {step} of {most}")
+    with desk.errors_on_page():
+        result = desk.attend(lambda: matching(setup, kind), progress)
     if result is None:
         st.info("No sentence has the same words in both models, so heads cannot be compared.")
     return result
@@ -282,7 +266,10 @@ def _draw_matching(pair: Pair) -> Download | None:
             for choice, at, shape in zip(both.choices, chosen, result.shapes, strict=True)
         ]
         of_pair = replace(both, choices=(choices[0], choices[1]))
-        pair.rows(lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380))
+        pair.rows(
+            lambda side: draw_lens(of_pair, side, side.key("compare_pair"), 380),
+            lambda side: draw_keys(side.view, of_pair.of(side)[0], side.key("compare_pair_every")),
+        )
     left_out = (
         f" {result.left_out} more were left out, because the two models have different words."
         if result.left_out else ""

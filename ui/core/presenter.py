@@ -43,6 +43,8 @@ LECTURE_KEYS: tuple[Key, ...] = (
 PICTURE_KEYS: tuple[tuple[str, str], ...] = (
     ("← →", "step through the translation, or move in a picture"),
     ("Space", "play and pause, in the player"),
+    ("p", "play and pause, in the whole model"),
+    ("⏎ Esc ↑ ↓", "unfold and fold a block, and change the layer, in the whole model"),
     ("Shift ⏎", "mark one more head, in the grid"),
     ("Delete", "take a head out or bring it back, in the grid"),
     ("Tab", "to the next control"),

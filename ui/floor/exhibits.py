@@ -78,8 +78,7 @@ def residual_stream(
         position: the token whose line is drawn beside the mean, from 0.
         layer, source, row: the offline plan's layer, source token and translation step, from 0.
     """
-    streams = model.stream(trace)
-    stream = streams.stack(stack)
+    stream = model.stream(trace).stack(stack)
     blocks = tuple(
         f"{number} {_BLOCKS[block]}"
         for number in range(1, len(stream.hidden) + 1)

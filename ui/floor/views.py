@@ -11,16 +11,8 @@ from transformer.edits.language import PLACES, Edit, parse_edits
 from transformer.trace.records import Trace, Whole
 from transformer.trace.whole import record_whole
 from ui.attention.choice import AttentionSettings
+from ui.components import plan
 from ui.components.mount import show
-from ui.components.plan import (
-    Edited,
-    PlanChoice,
-    Touched,
-    fitting,
-    parse_opened,
-    parse_touched,
-    plan_component,
-)
 from ui.components.player import alternatives
 from ui.core import url_state
 from ui.core.url_state import STEP, Param
@@ -40,25 +32,25 @@ class FloorChoice(Choice):
 
     source: Param[int | None] = url_state.position("source")
     step: Param[int | None] = STEP
-    #: such as `decoder.2.cross.3`, see `ui.components.plan.fitting`
+    #: such as `decoder.2.cross.3`, see `ui.components.plan.foci`
     focus: Param[str] = Param("focus", url_state.text(40), "")
 
 
-def choice_now(view: View, trace: Trace) -> PlanChoice:
+def choice_now(view: View, trace: Trace) -> plan.PlanChoice:
     """Return the stored choice, with defaults for what is not set or not in this trace.
 
     The default layer is the decoder's last, whose neurons add directly to the logits.
     """
-    focus = fitting(url_state.get(FloorChoice.focus), trace)
+    focus = url_state.get(FloorChoice.focus)
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
-    return PlanChoice(
+    return plan.PlanChoice(
         url_state.index(FloorChoice.source, len(trace.src_tokens), source),
         url_state.index(STEP, len(trace.tgt_tokens), row),
-        focus or f"decoder.{len(trace.cross)}",
+        focus if focus in plan.foci(trace) else f"decoder.{len(trace.cross)}",
     )
 
 
-def keep(chosen: PlanChoice) -> None:
+def keep(chosen: plan.PlanChoice) -> None:
     """Store a choice."""
     FloorChoice(chosen.source + 1, chosen.row + 1, chosen.focus).put()
 
@@ -98,12 +90,12 @@ def choose_again(view: View, trace: Trace) -> None:
 
 
 def draw_plan(
-    view: View, trace: Trace, whole: Whole, config: ModelConfig, chosen: PlanChoice
+    view: View, trace: Trace, whole: Whole, config: ModelConfig, chosen: plan.PlanChoice
 ) -> None:
     """Mount the picture, which opens the page of a part and changes the model."""
 
     def opened() -> None:
-        part = parse_opened(st.session_state["plan"].get("open"), trace)
+        part = plan.parse_opened(st.session_state["plan"].get("open"), trace)
         if part is None:
             return
         view_of_translate = part.page in ("layers", "why")
@@ -120,24 +112,24 @@ def draw_plan(
             url_state.put_index(HeadSettings.query, query)
 
     def touched() -> None:
-        change = parse_touched(st.session_state["plan"].get("touch"), trace)
+        change = plan.parse_touched(st.session_state["plan"].get("touch"), trace)
         if change is not None and view.kind == "checkpoint":
             _change(change, view, trace)
 
     if (page := st.session_state.pop(_OPEN, None)) is not None:
         st.switch_page(streamlit_page(page_at(page)))
     st.session_state[_SEEN][2] = chosen.row
-    cuts = [edit for edit in parse_edits(view.entry.ref.edits) if edit.verb == "cut"]
-    edges = chain(*(_edges(cut, trace) for cut in cuts))
-    edited = Edited(
+    edits = parse_edits(view.entry.ref.edits)
+    edges = chain(*(_edges(edit, trace) for edit in edits if edit.verb == "cut"))
+    edited = plan.Edited(
         editing.heads_taken(view, trace), [*edges], st.session_state[_SEEN][3],
         view.kind == "checkpoint", (config.pad_id, config.bos_id),
     )  # fmt: skip
-    plan = plan_component(whole, trace, config, chosen, edited)
-    show(plan, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
+    picture = plan.plan_component(whole, trace, config, chosen, edited)
+    show(picture, key="plan", on_choose=keep, on_open_change=opened, on_touch_change=touched)
 
 
-def _change(change: Touched, view: View, trace: Trace) -> None:
+def _change(change: plan.Touched, view: View, trace: Trace) -> None:
     """Make a change with the edits and steering of every page."""
     if change.what == "switch":
         heads = editing.head_of(trace, change.kind, change.layer, change.head)

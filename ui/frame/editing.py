@@ -16,17 +16,8 @@ import streamlit as st
 
 from figures.labels import count, plain, plain_token, query_labels, shorten
 from transformer.checkpoint.folder import read_means
-from transformer.edits.language import (
-    MAX_EDITS,
-    MAX_LENGTH,
-    Edit,
-    heads_off,
-    in_words,
-    off_edits,
-    parse_edit,
-    parse_edits,
-    text_of,
-)
+from transformer.edits import language
+from transformer.edits.language import Edit, heads_off
 from transformer.measures.compare import SideBySide, Word, side_by_side
 from transformer.models.catalogue import Entry
 from transformer.search.request import excluded
@@ -146,7 +137,7 @@ def _becomes(old: Word, new: Word) -> str:
     )
 
 
-EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
+EDITS: Param[str] = Param("edit", url_state.text(language.MAX_EDITS * language.MAX_LENGTH), "")
 
 #: What Compare compares.
 PAIRING: Param[str] = Param("pairing", str, "")
@@ -179,7 +170,7 @@ def _edited(entry: Entry) -> Entry:
             try:
                 edit = _taken(text, entry)
                 before = [*chain(*steps)]
-                parse_edits([*before, edit])
+                language.parse_edits([*before, edit])
                 steps[-1] += [edit] * (edit not in before)
             except InputError as error:
                 dropped.append(str(error).removesuffix("."))
@@ -187,12 +178,12 @@ def _edited(entry: Entry) -> Entry:
         more = f" And {count(len(dropped) - 1, 'other')}." if len(dropped) > 1 else ""
         st.toast(f"Left out: {plain(dropped[0])}.{more}", icon=":material/info:")
         _put(steps)
-    edits = text_of(parse_edits(chain(*steps)))
+    edits = language.text_of(language.parse_edits(chain(*steps)))
     return replace(entry, ref=entry.ref.edited(edits)) if edits else entry
 
 
 def _taken(text: str, entry: Entry) -> Edit:
-    edit = parse_edit(text)
+    edit = language.parse_edit(text)
     if entry.kind != "checkpoint" or entry.config is None:
         raise InputError(f"“{edit}”: {NO_EDITS.get(entry.kind, 'the model has no parts')}")
     edit.check(entry.config)
@@ -203,7 +194,8 @@ def _taken(text: str, entry: Entry) -> Edit:
 
 def draw_bar(view: View) -> None:
     """Draw the bar of an edited model."""
-    steps, words = _steps(), "; ".join(in_words(_chosen()))
+    steps, words = _steps(), "; ".join(language.in_words(_chosen()))
+    words = re.sub(r" layer (\d+), head (?=\d)", r" \1.", words)
     if any(edit.verb == "cut" for edit in _chosen()):
         words = named(words, get_trace(view.original))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
@@ -233,8 +225,8 @@ def draw_box(entry: Entry) -> Entry:
         for text, what in EXAMPLES.items():
             st.button(f"`{text}` {what}", key=f"edit {text}", type="tertiary", on_click=add,
                       args=(text,))  # fmt: skip
-        st.text_input("Or type an edit", key="edit_box", max_chars=MAX_LENGTH, on_change=_typed,
-                      placeholder="scale decoder.1 0.5")  # fmt: skip
+        st.text_input("Or type an edit", key="edit_box", max_chars=language.MAX_LENGTH,
+                      on_change=_typed, placeholder="scale decoder.1 0.5")  # fmt: skip
         if refused := st.session_state.pop(_REFUSED, ""):
             st.error(plain(refused))
     return edited
@@ -244,8 +236,8 @@ def add(text: str) -> None:
     """Add an edit; the next run shows an error for an invalid one."""
     chosen = _chosen()
     try:
-        edit = parse_edit(text)
-        parse_edits([*chosen, edit])
+        edit = language.parse_edit(text)
+        language.parse_edits([*chosen, edit])
     except InputError as error:
         st.session_state[_REFUSED] = str(error)
         return
@@ -288,7 +280,7 @@ def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
     if off_now(kind, heads):
         steps = [[left for edit in step for left in _without(edit, kind, heads)] for step in steps]
     else:
-        new = off_edits(kind, heads & ~heads_off(chain(*steps), kind, heads.shape))
+        new = language.off_edits(kind, heads & ~heads_off(chain(*steps), kind, heads.shape))
         joins = join and bool(steps) and st.session_state.get(_JOINED) == url_state.get(EDITS)
         steps = [*steps[:-1], [*steps[-1], *new]] if joins else [*steps, new]
     _put(steps)
@@ -299,7 +291,7 @@ def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
 def _without(edit: Edit, kind: AttentionKind, heads: Bools) -> list[Edit]:
     """Return the rest of an edit without these heads."""
     covered = heads_off([edit], kind, heads.shape)
-    return off_edits(kind, covered & ~heads) if (covered & heads).any() else [edit]
+    return language.off_edits(kind, covered & ~heads) if (covered & heads).any() else [edit]
 
 
 def named(words: str, trace: Trace) -> str:
@@ -318,7 +310,7 @@ def named(words: str, trace: Trace) -> str:
 
 def heads_taken(view: View, trace: Trace) -> list[Head]:
     """Return the heads that the view's edits remove."""
-    edits = parse_edits(view.entry.ref.edits)
+    edits = language.parse_edits(view.entry.ref.edits)
     return [
         Head(kind, int(layer), int(head))
         for kind in ATTENTION_KINDS
@@ -348,10 +340,15 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     out = bool(view.entry.ref.edits) and off_now(kind, heads)
     about = f"Translate {'with' if out else 'without'} this head, on every page."
     if _button("Take it out", "Bring it back", "edit_switch", about, out=out):
-        switch(kind, heads)
-        if not url_state.stored(LAYER):  # keep this head on screen
-            url_state.put_head(kind, layer, head)
+        switch_head(trace, kind, layer, head)
         st.rerun()
+
+
+def switch_head(trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
+    """Remove a head, or restore it, and keep it on screen."""
+    switch(kind, head_of(trace, kind, layer, head))
+    if not url_state.stored(LAYER):
+        url_state.put_head(kind, layer, head)
 
 
 def _button(label: str, back: str, key: str, help: str | None, *, out: bool) -> bool:
@@ -375,7 +372,7 @@ def _texts() -> list[list[str]]:
 
 def _steps() -> list[list[Edit]]:
     """Return the link's edits by step; `draw_box` has removed invalid ones."""
-    return [[parse_edit(text) for text in step] for step in _texts() if step]
+    return [[language.parse_edit(text) for text in step] for step in _texts() if step]
 
 
 def _chosen() -> list[Edit]:

@@ -28,21 +28,7 @@ from ui.core.view import OTHER_HEAD, OTHER_LAYER, Side, View, other
 from ui.core.widgets import PlaceChoice, choose_one, raw_box
 from ui.export.download import download_button, figure_for
 from ui.frame.beside import Beside, Changes, Maker, Pair, draw_cell
-from ui.head.exhibits import (
-    LISTED,
-    HeadChoice,
-    Names,
-    Why,
-    arguments,
-    difference,
-    inside_head,
-    matrix_of,
-    names_of,
-    stages_of,
-    why_name,
-    why_of,
-    why_this_head_looks,
-)
+from ui.head import exhibits
 from ui.work.desk import computed, get_tracer
 from ui.work.results import Computation
 
@@ -76,7 +62,7 @@ def queries_as_a(side: Side, kind: AttentionKind) -> bool:
     return first is not None and query_labels(first.trace, kind) == query_labels(side.trace, kind)
 
 
-def place_now(side: Side) -> HeadChoice:
+def place_now(side: Side) -> exhibits.HeadChoice:
     """Return the stored place, with defaults for what is not set or not in the trace.
 
     Side B follows A unless it has its own choice.
@@ -96,17 +82,17 @@ def place_now(side: Side) -> HeadChoice:
         allowed = ((layers == layer) | (layer is None)) & ((heads == head) | (head is None))
         best = np.where(allowed, interest, -1).argmax()
         layer, head = (int(i) for i in np.unravel_index(best, interest.shape))
-    return HeadChoice(kind, layer, head, query)
+    return exhibits.HeadChoice(kind, layer, head, query)
 
 
-def keep(place: HeadChoice) -> None:
+def keep(place: exhibits.HeadChoice) -> None:
     """Store a place."""
     layer, head, query = (at + 1 for at in (place.layer, place.head, place.query))
     url_state.store({LAYER: layer, HEAD: head, HeadSettings.query: query})
 
 
 def chosen_now(
-    trace: Trace, place: HeadChoice, param: Param[int | None] = HeadSettings.key
+    trace: Trace, place: exhibits.HeadChoice, param: Param[int | None] = HeadSettings.key
 ) -> Chosen:
     """Return the divisor, and the key to follow: by default, the key with the largest weight."""
     row = trace.attention(place.kind)[place.layer, place.head, place.query]
@@ -169,13 +155,13 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
 
 
 def draw_stages(
-    side: Side, place: HeadChoice, chosen: Chosen, on_choose: Callable[[Chosen], None]
+    side: Side, place: exhibits.HeadChoice, chosen: Chosen, on_choose: Callable[[Chosen], None]
 ) -> None:
     """Mount the stages; two sides line up stage by stage."""
-    stages = computed(side.view, Computation.of(stages_of, place))
+    stages = computed(side.view, Computation.of(exhibits.stages_of, place))
     component = stages_component(
-        stages, names=names_of(place, side.trace), difference=difference(stages, side.trace),
-        chosen=chosen, group="compare" if side.letter else "",
+        stages, names=exhibits.names_of(place, side.trace), chosen=chosen,
+        difference=exhibits.difference(stages, side.trace), group="compare" if side.letter else "",
     )  # fmt: skip
     show(component, key=side.key("stages"), on_choose=on_choose)
 
@@ -200,8 +186,8 @@ def _key_of(side: Side) -> Param[int | None]:
 
 def _draw_side(side: Side) -> None:
     place, key = place_now(side), _key_of(side)
-    chosen, query = chosen_now(side.trace, place, key), names_of(place, side.trace)[0]
-    stages = computed(side.view, Computation.of(stages_of, place))
+    chosen, query = chosen_now(side.trace, place, key), exhibits.names_of(place, side.trace)[0]
+    stages = computed(side.view, Computation.of(exhibits.stages_of, place))
     st.markdown(f"{side.lead}{_in_numbers(stages, chosen, query)}")
     draw_stages(side, place, chosen, partial(keep_chosen, param=key))
 
@@ -217,8 +203,8 @@ def _settings(side: Side) -> Changes:
 
 def _figure(side: Side) -> Maker:
     place = place_now(side)
-    choice = arguments(place, chosen_now(side.trace, place, _key_of(side)))
-    return partial(figure_for, side.view, inside_head, **choice)
+    choice = exhibits.arguments(place, chosen_now(side.trace, place, _key_of(side)))
+    return partial(figure_for, side.view, exhibits.inside_head, **choice)
 
 
 def _draw_boxes(side: Side) -> None:
@@ -278,20 +264,20 @@ def why_link(view: View) -> str:
     return "" if lacks else ", or read [why it looks there](#why-this-head-looks-here)"
 
 
-def draw_why(side: Side, place: HeadChoice, key: int) -> None:
+def draw_why(side: Side, place: exhibits.HeadChoice, key: int) -> None:
     """Draw the parts of the score of the query and the key, or say why there are none."""
     if get_tracer(side.view).lacks("internals"):
         st.caption(_ONE_STACK)
         return
-    why = computed(side.view, Computation.of(why_of, place, key))
-    names = Names(side.trace, place, key)
+    why = computed(side.view, Computation.of(exhibits.why_of, place, key))
+    names = exhibits.Names(side.trace, place, key)
     st.markdown("#### Why this head looks here")
     words, picture = st.columns([6, 5], gap="large")
-    query = code(plain_token(names_of(place, side.trace)[0]))
+    query = code(plain_token(exhibits.names_of(place, side.trace)[0]))
     with words:
         st.markdown(_in_words(why, names, query, code(plain_token(names.token("key")))))
     with picture:
-        draw_map(matrix_of(why.split, names), key="why_here", max_height=380)
+        draw_map(exhibits.matrix_of(why.split, names), key="why_here", max_height=380)
         st.markdown(_tests_in_words(why, names))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(linked(
@@ -302,12 +288,13 @@ def draw_why(side: Side, place: HeadChoice, key: int) -> None:
             "score in parts", "score", "LayerNorm",
         ), width="stretch")  # fmt: skip
         download_button(
-            partial(figure_for, side.view, why_this_head_looks, **vars(place), key=key),
-            key="why_here_figure", name=why_name(place, key), n_numbers=why.split.shares.size,
+            partial(figure_for, side.view, exhibits.why_this_head_looks, **vars(place), key=key),
+            key="why_here_figure", name=exhibits.why_name(place, key),
+            n_numbers=why.split.shares.size,
         )  # fmt: skip
 
 
-def _in_words(why: Why, names: Names, query: str, key: str) -> str:
+def _in_words(why: exhibits.Why, names: exhibits.Names, query: str, key: str) -> str:
     split, score = why.split, why.split.score
     of_key, of_query = (split.shares.sum(axis, dtype=np.float64) for axis in (0, 1))
     at, other = (int((sums * (score or 1)).argmax()) for sums in (of_key, of_query))
@@ -319,21 +306,21 @@ def _in_words(why: Why, names: Names, query: str, key: str) -> str:
         "", f"The largest of {len(of_key)} parts of the key:", "",
     ]  # fmt: skip
     order = np.argsort(-np.abs(of_key), kind="stable")
-    for part in order[:LISTED].tolist():
+    for part in order[: exhibits.LISTED].tolist():
         column = split.shares[:, part] * (of_key[part] or 1)
         answers = split.query_parts[int(column.argmax())]
         lines.append(
             f"- **{signed(of_key[part])}**: {names.clause(split.key_parts[part], 'key')}; the "
             f"query answers with {names.own(answers)}."
         )
-    if (rest := order[LISTED:]).size:
+    if (rest := order[exhibits.LISTED :]).size:
         lines.append(f"- {signed(of_key[rest].sum())}: all others together.")
     if split.relative:
         lines.append(f"- {signed(split.relative)}: the distance from query to key.")
     return "\n".join(lines)
 
 
-def _reason(why: Why, part: Part, share: float, names: Names) -> str:
+def _reason(why: exhibits.Why, part: Part, share: float, names: exhibits.Names) -> str:
     """Return the largest part as the reason for the score, or the test that contradicts it."""
     for trial in why.trials:
         if trial.part == part and 2 * trial.measured / trial.predicted < 1:
@@ -346,7 +333,7 @@ def _reason(why: Why, part: Part, share: float, names: Names) -> str:
     return f", {most} because **{names.clause(part, 'key')}** ({signed(share)})."
 
 
-def _tests_in_words(why: Why, names: Names) -> str:
+def _tests_in_words(why: exhibits.Why, names: exhibits.Names) -> str:
     lines = ["Taken out at all positions, everything after it computed again:", ""]
     for trial in why.trials:
         lines.append(

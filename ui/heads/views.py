@@ -141,9 +141,9 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
             about = f"{texts.name}: {amount} {texts.unit}"
             if measure == "removal":  # what a loss in nats means
                 amount = f"{signed(100 * math.expm1(-value), 1)}%"
-            light = float(-value if texts.loss else value) / most
+            read = round(float(value), texts.digits)  # numbers that read alike look alike
+            light = (-read if texts.loss else read) / most
             small = abs(light) < 0.05  # of the most important head's number: pale
-            light *= float(amount.strip("%−")) != 0  # what reads 0 has no colour
             cells[Head(kind, layer, head)] = Cell(light, amount, "", about, small, texts.loss)
     return cells
 
@@ -200,6 +200,7 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     has = role if finding and finding.named else tag and tag.finding.named and tag.finding.role
     does = plain(has.title) if has else "no clear role"
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {does}")
+    verdict = st.container()
     if maps[head.layer :, head.head :].size:
         weights = maps[head.layer, head.head]
         queries, keys = query_labels(trace, head.kind), trace.axis_tokens(head.kind)[1]
@@ -208,16 +209,17 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
             for at, row in sorted(enumerate(weights), key=lambda row: -row[1].max())[:_MOST]
         ))  # fmt: skip
     if finding is None:
-        st.markdown("This study has too few words to measure this role.")
+        verdict.markdown("This study has too few words to measure this role.")
         return
-    picture, words = st.columns([6, 5], gap="large", vertical_alignment="center")
+    words, picture = verdict.columns([5, 6], gap="large", vertical_alignment="center")
     others = ", ".join([
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
     again = ""
     if finding.again_score >= 0:
-        again = f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
+        second = plain(study.second.replace("_", " "))
+        again = f", and in {percent(finding.again_score)} on a second text ({second})"
     words.markdown(
         f"The head follows the role *{plain(role.title)}* in **{percent(finding.score)}** of "
         f"{finding.pairs:,} {'tokens' if role.needs == 'text' else _PAIRS} (95% interval "

@@ -124,11 +124,9 @@ def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]
                 icon=":material/description:", **sets(CARD, None if opened else entry.name),
             )  # fmt: skip
         if chosen:
-            st.button(
-                "In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}", width=96
-            )
+            st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
-            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,), width=96)
+            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
     if opened and card is not None:
         _draw_card(card, entry, title)
 

@@ -88,11 +88,11 @@ def draw_heads(view: View, trace: Trace) -> int | None:
         switch(at["kind"], head_of(trace, at["kind"], at["layer"] - 1, at["number"] - 1))
         st.rerun()
     with words:
-        edited = bool(view.entry.ref.edits)
-        more = "**The maps take out one more part than your edits.** " * edited
         for head in ring:
             st.markdown(f"Outlined: {head.off.place}, the head that you chose last.")
-        st.markdown(linked(more + in_words(heads, len(out), edited), "nats"))
+        edits = parse_edits(view.entry.ref.edits)
+        on = edits[0].place if len(edits) == len(out) == 1 else "your edits" if edits else ""
+        st.markdown(linked(in_words(heads, len(out), on), "nats"))
         st.markdown(_agreement(sharp, heads))
         st.markdown("Remove the most needed heads:")
         lines = st.container(gap=None, key="looks_needed")
@@ -231,17 +231,18 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
     return sorted(every, key=lambda head: heads[head.kind][head[1:]])
 
 
-def in_words(heads: Mapping[AttentionKind, Floats], out: int = 0, edited: bool = False) -> str:
-    """Return the most needed heads and the share that change little; `out` are removed already."""
+def in_words(heads: Mapping[AttentionKind, Floats], out: int = 0, on: str = "") -> str:
+    """Return the most needed heads, and how many but `out` change little on top of edits, `on`."""
     changes = np.concatenate([grid.ravel() for grid in heads.values()])
     value = signed(changes.min())
     first = [at.off.place for at in ranked(heads) if signed(heads[at.kind][at[1:]]) == value]
     places = f"**{'** and **'.join(first)}**" if len(first) < 3 else f"{len(first)} heads"
     little, rest = int((np.abs(changes) < SMALL).sum()) - out, len(changes) - out
-    how = "as well" if edited else "alone"
+    how = f"on top of {on}" if on else "alone"
     return (
         f"Most needed: {places} (log-probability {value} nats{' each' * (len(first) > 1)}). "
-        f"Removed {how}, {little} of {rest} heads change it by less than {SMALL} nats."
+        f"Removed {how}, {little} of {'the other ' * bool(out)}{rest} heads change it by less than "
+        f"{SMALL} nats."
     )
 
 

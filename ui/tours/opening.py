@@ -181,6 +181,8 @@ def _leave(riddle: Riddle, staged: Sequence[Staged], breaks: Sequence[Break | No
         case {"scene": int(at), "to": str(to)} if 0 <= at < len(staged) and to:
             ways = [stop for stop in PAGES if stop.page == to]
         case _:
+            if url_state.get(SENTENCE) in [one.act.sentence for one in staged]:
+                st.toast("All pages show this sentence. Type your own, or try an example.")
             return
     sentence, referent, look = staged[at].act.sentence, staged[at].referent, staged[at].look
     target, link, step = staged[at].target(riddle), {"sentence": sentence}, referent.step

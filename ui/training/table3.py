@@ -1,27 +1,19 @@
 """Table 3 on screen: stored runs beside the paper's, and the command that runs more."""
 
 from collections import Counter
-from collections.abc import Sequence
 
-import numpy as np
 import streamlit as st
 
-from figures.exhibit import Exhibit, Series
 from figures.labels import plain, signed
-from figures.training import Change, differences
+from figures.training import differences
 from transformer.evaluation.ablation_summary import Line, Verdict, caveats, table
-from transformer.evaluation.ablations import GROUPS, Results, shipped
+from transformer.evaluation.ablations import Results, shipped
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.widgets import choose_one
 from ui.export.download import download_below
+from ui.training.exhibits import AXES, ablations, changes_of
 from ui.training.views import MEASURE, MEASURES
-
-#: Axis titles by measure.
-AXES = {
-    "nll": "log of perplexity against the unchanged model",
-    "bleu": "BLEU against the unchanged model",
-}
 
 _VERDICTS: dict[Verdict, str] = {
     "same direction, significant": "go in the paper's direction",
@@ -119,38 +111,3 @@ def _draw_source(results: Results) -> None:
             language="bash",
         )
         st.caption("On any machine; a stopped run resumes.")
-
-
-def ablations() -> Exhibit:
-    """Return how the stored runs differ from the base model, as a figure."""
-    results, arrays, parts = shipped().comparable, {}, []
-    for measure, title in AXES.items():
-        changes = changes_of(table(results), measure)
-        ours = arrays[f"{measure}_ours"] = np.array([change.ours for change in changes])
-        lines = {"this project": ours, "the paper": np.array([change.theirs for change in changes])}
-        names = tuple(change.name for change in changes)
-        parts.append(Series(title, names, lines, "", title, "bar"))
-    return Exhibit(
-        name="table-3",
-        title="Variations on the base model (table 3)",
-        caption=f"Mean differences over seeds; {len(results.runs)} runs on Multi30k in "
-        f"{results.runs[0].precision}.",
-        parts=tuple(parts),
-        arrays=arrays,
-    )
-
-
-def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
-    """Return how the other rows differ from the first row, the base model."""
-    return [
-        Change(
-            line.variation.words,
-            f"({line.variation.group})  {GROUPS[line.variation.group]}",
-            figures.difference,
-            figures.reach,
-            figures.theirs,
-            figures.verdict,
-        )
-        for line in lines[1:]
-        for figures in (line.figures[measure],)
-    ]

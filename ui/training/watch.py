@@ -89,7 +89,8 @@ def _draw_shipped() -> None:
         height = round(360 / text_scale())  # while presenting it is enlarged as its type
         theme, level = current_theme(), ("even guess: 8.99", math.log(8000))
         chart = histories(lines, names, chosen, "loss, nats per token", theme, height, level)
-        draw_chart(chart, f"Loss of the installed models: {last(lines)}; {level[0]}")
+        alt = f"Loss of the installed models: {last(lines)}; {level[0]}"
+        draw_chart(chart, alt, st.container(key="histories"))
         st.caption(
             "Dashed: an even guess over 8,000 tokens, ln 8,000 nats. An untrained translator does "
             "worse: it expects the token that it has just read."

@@ -27,7 +27,7 @@ from ui.core.widgets import UNITS, CellChoice, cells_control, units_control, wei
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.cells import about_cells, measured_side, measured_view
-from ui.frame.editing import heads_taken
+from ui.frame.editing import heads_taken, switch_head
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, decoded_text, undo
 from ui.frame.through_time import finished
@@ -160,6 +160,9 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
         follow(move)
         if move.take == "undo":
             undo()
+        elif move.take == "switch" and move.place.layer and move.place.head:
+            kind: AttentionKind = "decoder_self" if move.place.kind == "decoder_self" else "cross"
+            switch_head(side.trace, kind, move.place.layer - 1, move.place.head - 1)
         elif (prefix := prefix_of(side.trace, move, never)) is not None:
             begin_with(prefix)
 

@@ -36,18 +36,7 @@ from ui.core.view import View
 from ui.core.widgets import Choice, bound, filled, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
-from ui.translate.inside_exhibits import (
-    MEASURED,
-    Share,
-    earlier_layers,
-    from_encoder_layers,
-    layer_by_layer,
-    layer_table,
-    mix_of,
-    shares_of,
-    source_or_prefix,
-    why_not,
-)
+from ui.translate import inside_exhibits as inside
 from ui.translate.player import default_step
 from ui.work.desk import DECODING, computed, get_translator, run
 from ui.work.results import Computation
@@ -96,13 +85,13 @@ _MOST_WORDS = 40
 
 #: Predictions after all layers.
 LAYERS: Computation[Component[None]] = Computation(
-    "layers", (), lambda model, trace: layers_component(trace, *layer_table(model, trace))
+    "layers", (), lambda model, trace: layers_component(trace, *inside.layer_table(model, trace))
 )
 
 
-def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
+def apart(pair: Pair) -> Computation[tuple[float, list[inside.Share]]]:
     """Return the computation of a choice's shares."""
-    return Computation("why", pair, lambda model, trace: shares_of(model, trace, *pair))
+    return Computation("why", pair, lambda model, trace: inside.shares_of(model, trace, *pair))
 
 
 def draw_layers(view: View, trace: Trace) -> None:
@@ -117,17 +106,17 @@ def draw_layers(view: View, trace: Trace) -> None:
         "its embedding best, so the first column repeats the input."
     )
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
-    download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
+    download_below(st.container(), view, "layer-by-layer", inside.layer_by_layer, n_numbers)
     st.markdown(
         "#### Translations from each encoder layer\n\n"
         "The decoder reads the output of an earlier encoder layer instead of the last one. Words "
         "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
-    outputs = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
+    outputs = run(work, lambda report: inside.earlier_layers(model, trace, report), DECODING)
     lines = (f"{n}. {_marked(each, outputs[-1])}" for n, each in enumerate(outputs, 1))
     st.markdown("\n".join(lines))
-    download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
+    download_below(st.container(), view, "from-encoder-layers", inside.from_encoder_layers)
 
 
 def _marked(one: Translation, last: Translation) -> str:
@@ -161,7 +150,7 @@ def draw_why(view: View, trace: Trace) -> None:
     rows = shares if all_parts else shares[:SHOWN]
     if rest := shares[len(rows) :]:
         together = sum(row.share for row in rest)
-        rows = [*rows, Share(f"the other {len(rest)} parts together", together)]
+        rows = [*rows, inside.Share(f"the other {len(rest)} parts together", together)]
     picked = clicked(
         share_bars([row._asdict() for row in rows], current_theme()), [BAR],
         f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
@@ -171,7 +160,7 @@ def draw_why(view: View, trace: Trace) -> None:
         _draw_candidates(view, trace, pair)
         st.toggle(f"All {len(shares)} parts", **bound(TranslateChoice.all_parts))
         download_button(
-            partial(figure_for, view, why_not, **pair._asdict()), key="why",
+            partial(figure_for, view, inside.why_not, **pair._asdict()), key="why",
             name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
         )  # fmt: skip
     if picked and picked[0].get("head"):
@@ -181,12 +170,12 @@ def draw_why(view: View, trace: Trace) -> None:
         f"Orange bars raise the probability of {one} against {other}, blue bars lower it; their "
         "sum is the difference. The bars keep each LayerNorm's scale at its value in this "
         "sentence, so that the output of a part simply adds to the logits, an approximation. The "
-        f"diamonds measure it: each of the {MEASURED} largest parts is removed, everything after "
-        "it is computed again, and the diamond shows how much of the difference is lost.",
+        f"diamonds measure it: each of the {inside.MEASURED} largest parts is removed, everything "
+        "after it is computed again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",
     ))  # fmt: skip
     with st.container(horizontal=True, gap="small"):
-        for row in [row for row in shares if row.head][:MEASURED]:
+        for row in [row for row in shares if row.head][: inside.MEASURED]:
             st.button(
                 f"Open {row.name}", key=f"why {row.name}", on_click=_open,
                 args=(row._asdict(), pair.step), icon=":material/center_focus_strong:",
@@ -227,7 +216,7 @@ def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
 
 
 #: Shares of source and prefix in every predicted token.
-MIX: Computation[Mix] = Computation("source or prefix", (), mix_of)
+MIX: Computation[Mix] = Computation("source or prefix", (), inside.mix_of)
 
 
 def draw_sources(view: View, trace: Trace) -> None:
@@ -248,7 +237,7 @@ def draw_sources(view: View, trace: Trace) -> None:
             "do not say in absolute terms how much the model uses the source.",
             "ALTI+",
         ))  # fmt: skip
-        download_below(st.container(), view, "source-or-prefix", source_or_prefix)
+        download_below(st.container(), view, "source-or-prefix", inside.source_or_prefix)
     name = view.entry.whole
     if name in DIRECTIONS:
         trained = "" if view.entry.updates is None and not view.entry.ref.edits else ", as trained"

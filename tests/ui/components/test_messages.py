@@ -282,7 +282,7 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
     "player": (
         parse_move,
         [(STEP, Move(PLACE)), (STEP | {"take": 0}, Move(PLACE, 0)),
-         (STEP | {"take": "undo"}, Move(PLACE, "undo"))],
+         *[(STEP | {"take": word}, Move(PLACE, word)) for word in ("undo", "switch")]],
         [STEP | wrong for wrong in ({"shifted": "yes"}, {"step": 0}, {"step": True}, {"layer": 0},
                                     {"head": "1"}, {"kind": "encoder_self"}, {"take": "61"},
                                     {"take": True})],

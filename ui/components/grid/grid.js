@@ -326,7 +326,7 @@ function writeRoles(kind) {
     const [role] = text.split(":");
     if (isNaN(word) && !role.includes(word)) key.add(`${word}: looks at ${role}`);
   }
-  if (pane.named) key.add("from many texts: see What heads do");
+  if (does.some(([, , word]) => isNaN(parseFloat(word)))) key.add("from many texts: see What heads do");
   pane.key.textContent = [...key].join(" · ");
 }
 

@@ -8,6 +8,7 @@ const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const MOVES = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
 const SCROLLS = { ArrowDown: 0.7, ArrowUp: -0.7 }; // of the window, while presenting
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
+let watched = null; // the texts of results before the last click
 
 replaceBareAddresses();
 
@@ -100,7 +101,8 @@ function component({ root, header: data }, { setTriggerValue }) {
     gloss.hidden = !of;
     gloss.textContent = of?.title ?? "";
     const at = aside(event);
-    if (!at.matches("canvas, .switch")) bring(said()); // a map says at its cell where the answer is
+    watched = said(); // an earlier click's result no longer counts
+    if (!at.matches("canvas, .switch")) bring(watched); // a map says at its cell where the answer is
     if (root.hovered) hover(root.hovered, event, ["pointerout", "mouseout"]);
     root.hovered = touched && at.closest(HELPS) && at;
     // Help that opened during a tap would close with it.
@@ -156,7 +158,7 @@ function said() {
 // Brings a result that differs from those `before` into sight, once no script runs: as much of it as says
 // it; and again for some seconds if what comes above or in it moves its ends. Another page begins at its top.
 function bring(before, tries = 80, path = location.pathname, place = null) {
-  if (path !== location.pathname || !tries) return;
+  if (before !== watched || path !== location.pathname || !tries) return;
   const fresh = [...said()].flatMap(([text, each]) => (text && !before.has(text) ? [each] : []));
   const inSight = (each) => ((at) => at.top >= 0 && at.top < innerHeight - 100)(each.getBoundingClientRect());
   const result = fresh.find(inSight) ?? fresh.at(-1); // one in sight, or the nearest to its details

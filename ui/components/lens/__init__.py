@@ -41,8 +41,11 @@ class Map:
     signed: tuple[str, str] | None = None
     ringed: Sequence[tuple[int, int]] = ()  # framed cells
     changed: Sequence[Sequence[int]] = ((), ())  # queries and keys with marked labels
-    foot: float = 4.2  # rem below the cells of what has to stay in sight for a class
+    foot: float = 4.5  # rem below the cells of what has to stay in sight for a class
+    paired: bool = False  # has the size of the map beside it
     noun: str = ""  # name of a number in the map, "" for an attention weight or its difference
+    out: bool = False  # whether the head is removed, and the map hatched
+    asked: str = ""  # heads that look at the framed cell
 
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
@@ -82,12 +85,15 @@ class Map:
             "ringed": self.ringed,
             "changed": self.changed,
             "foot": self.foot,
+            "paired": self.paired,
             "limit": (limit := scale_limit(self.weights) if self.signed else 0),
             "range": [limit if (by * self.weights).max() > limit / 20 else 0 for by in (-1, 1)],
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None, noun=self.noun),
             "selectable": selected is not None,
             "asks": asks,
+            **({"out": True} if self.out else {}),
+            **({"asked": [*self.ringed[0], self.asked]} if self.asked else {}),
         }
         body = floats([self.weights])
         if selected is None:

@@ -4,7 +4,7 @@
 // selectable, the choice is [queries, keys]. With a limit above 0, weights are differences and colours run
 // from -limit to limit.
 import { buildMatrix, cellCursor, cellName, classHeight, drawCells, drawScale, extend, fitRows,
-  floatsOf, groupOf, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
+  floatsOf, groupOf, hatch, inkOn, make, onPhone, pageTop, percent, plain, rolesOf, rowsInWords, scaleOf, setBox, sharp, shown, signedLevel,
   spokenList, startsOf, syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, windowHeight, wordsOf, writeRow } from
   "../shared/index.js";
 
@@ -29,7 +29,7 @@ function component({ root, header, body }, host) {
     choose: map.asks ? (at) => {
       if (masked(map, at)) return;
       host.setTriggerValue("pair", at);
-      map.asked = String(at);
+      map.asked = at;
     } : undefined,
     show(at) {
       const twins = map.ringed.length && root.at !== String(at) ? groupOf("lenses", "framed", { root }) : [];
@@ -40,7 +40,7 @@ function component({ root, header, body }, host) {
     },
   });
   root.point = map.ringed.length && refresh;
-  return watch(root, () => {
+  return watch(root, root.draw = () => {
     layOut(root, map, parts);
     paint(root, map, parts);
     refresh();
@@ -68,8 +68,8 @@ function makeLabel(map, choice, axis, token, at) {
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const noun = map.noun || (map.limit ? "value" : "weight");
-  const hint = `${pointAt} a cell to read its exact ${noun}`;
-  const ask = map.asks ? `; ${click} it to ask which heads look there` : "";
+  const hint = map.ringed.length ? `Frames differ most${map.paired ? "" : "; an empty one is near 0"}. ${pointAt} a cell to read it` : `${pointAt} a cell for its exact ${noun}`;
+  const ask = map.asks ? `; ${click} it for heads that look there` : "";
   map.hint = `${hint}${ask}${map.selectable ? `; ${click} tokens to add them up` : ""}.`;
   const parts = Object.assign(buildMatrix(), {
     keyTitle: make("div", "key-title", map.key_title),
@@ -104,7 +104,15 @@ function layOut(root, map, parts) {
   let frame = framed(fontSize);
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
   while (frame.size > SMALLEST_TYPE && frame.side * 0.95 < frame.size) frame = framed(Math.max(SMALLEST_TYPE, frame.size - 1));
-  place(map, parts, frame);
+  root.frame = frame;
+  // Maps side by side have cells and labels of one size.
+  const pair = map.paired ? groupOf("lenses", "paired", { root }) : [{ root }];
+  const all = pair.map((each) => each.root).filter((each) => each.frame && each.clientWidth);
+  const least = (name) => Math.min(...all.map((each) => each.frame[name]));
+  root.shared = { side: least("side"), across: least("across"), size: least("size"), cornered: least("cornered"),
+    top: Math.max(...all.map((each) => each.frame.top)) };
+  place(map, parts, { ...frame, ...root.shared });
+  for (const each of all) if (JSON.stringify(each.shared) !== JSON.stringify(root.shared)) each.draw();
 }
 
 // Layout of a map with labels of `size` px; `wide` measures text of `fontSize` px.
@@ -122,7 +130,7 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const tallest = classHeight(root, map.foot) || Math.max(map.max_height, Math.min(map.max_height + windowHeight() - 720, below));
   const wanted = Math.max(SMALLEST_LABEL * 1.1, Math.min(1.25 * size, (tallest - slanted) / map.queries)); // of a cell
   const spare = width - titleBand - 14 - overhang - wanted * map.keys;
-  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare));
+  const named = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare), map.paired);
   const tight = parts.plot.classList.contains("tight-rows"); // without an arrow, as the axis says what rows are
   const left = named - (tight ? label(" \u2192   ") : 0) + 10 + titleBand;
   const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
@@ -132,18 +140,19 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   const tall = (tallest - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
-  const scrolls = onPhone() && fits < FINGER;
+  const scrolls = onPhone() && fits < SMALLEST_LABEL;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
+  const across = map.limit && !map.noun ? Math.floor(Math.max(side, Math.min(fitting, 1.25 * side))) : side;
   const whole = tight ? map.query_title.replace("reads \u2192 ", "") : map.query_title;
   const title = wide(whole) > side * map.queries ? whole.split(":")[0] : whole;
-  return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
+  return { side, across, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
 function place(map, parts, frame) {
-  const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
-  const [w, h] = [side * map.keys, side * map.queries];
-  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, side), w: side };
+  const { side, across, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
+  const [w, h] = [across * map.keys, side * map.queries];
+  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, across), w: across, h: side };
   const height = top + Math.max(h, frame.titled);
   parts.queryTitle.textContent = frame.title;
   parts.plot.style.height = parts.margin.style.height = `${height}px`;
@@ -162,18 +171,18 @@ function place(map, parts, frame) {
     labels.forEach((label, i) => (label.hidden = !marked.includes(i) && (i % every !== 0 || marked.some((at) => Math.abs(at - i) < every))));
   });
   parts.rows.forEach((label, i) => setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8));
-  parts.columns.forEach((label, j) => setBox(label, left + side * (j + 0.5), top - 4, longest + 6));
+  parts.columns.forEach((label, j) => setBox(label, left + across * (j + 0.5), top - 4, longest + 6));
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, paper, font, size } = themed(root);
+  const { theme, ink, paper, border, font, size } = themed(root);
   rolesOf(root, map, theme);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
-  const { w: side } = parts.cells;
+  const { w: across, h: side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme], map.noun, map.limit || 1, map.limit ? map.range : undefined);
-  const pen = sharp(parts.canvas, side * keys, side * queries);
+  const pen = sharp(parts.canvas, across * keys, side * queries);
   const plainly = map.limit || map.noun; // else shares, as percentages
   const type = `${Math.max(SMALLEST_TYPE, Math.round(side * 0.33))}px ${font}`;
   Object.assign(pen, { font: type, textAlign: "center", textBaseline: "middle" });
@@ -189,15 +198,16 @@ function paint(root, map, parts) {
     },
     finish(at, x, y, colour) {
       const weight = map.weights[at];
-      if (side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
+      if (map.out || side < (plainly ? ROOM.value : ROOM.share) * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
       pen.fillStyle = inkOn(colour);
-      pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + side / 2, y + side / 2);
+      pen.fillText(plainly ? number(map, weight, 2) : Math.round(100 * weight), x + across / 2, y + side / 2);
     },
   });
+  if (map.out) hatch(pen, [[0, 0, side * keys, side * queries]], 9, { strokeStyle: border, lineWidth: 2 });
   // A frame in the colours of text and page is seen on pale and dark cells alike.
   for (const [strokeStyle, lineWidth, at] of [[ink, 2, 1], [paper, 1, 2.5]]) {
     Object.assign(pen, { strokeStyle, lineWidth });
-    for (const [row, column] of map.ringed) pen.strokeRect(column * side + at, row * side + at, side - 2 * at, side - 2 * at);
+    for (const [row, column] of map.ringed) pen.strokeRect(column * across + at, row * side + at, across - 2 * at, side - 2 * at);
   }
 }
 
@@ -212,14 +222,18 @@ function masked(map, [row, column]) {
 }
 
 function described(map, at) {
-  if (!at) return map.hint;
-  const [row, column] = at;
-  const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
-  if (masked(map, at)) return name;
+  const [row, column] = at ?? map.asked ?? [];
+  if (row === undefined) return map.hint;
+  const hidden = masked(map, [row, column]);
+  const name = cellName(map.query_tokens, map.key_tokens, [row, column], !hidden);
+  if (hidden) return name;
   const value = map.weights[row * map.keys + column];
-  const weight = map.limit || map.noun ? number(map, value, 4) : percent(value, 2);
-  const below = map.asked === String(at) ? ". The heads that look there are below." : "";
-  return `${name}${weight}${below}${map.covered.has(column) ? " (dimmed)" : ""}`;
+  const unit = map.noun.split(" in ")[1];
+  const share = map.limit || map.noun ? number(map, value, 4) : percent(value, map.ringed.length && !map.asked ? 1 : 2);
+  const weight = unit ? `${number(map, value, 2)} ${unit}` : share;
+  const [askedRow, askedColumn, heads] = map.asked ?? [];
+  const asked = heads ? `. Heads that look there: ${heads}` : ". The heads that look there are below.";
+  return name + weight + (map.covered.has(column) ? " (dimmed)" : "") + (row === askedRow && column === askedColumn ? asked : "");
 }
 
 export default (host) => shown(host, "lens", component);

@@ -5,6 +5,7 @@ import { classHeight, fitRows, inkOn, isOffline, make, percent, plain, press, ra
   syncChoice, themeOf, touching, watch, widestRow, widthsIn, windowHeight, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time, the strongest first
+const CLEAR = 3; // heads whose lines are told apart with those of all queries
 const LEVELS = 6; // of opacity: lines of one head and level are one path
 
 function component(given, host) {
@@ -16,8 +17,8 @@ function component(given, host) {
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
 
   const chosen = () => view.hover ?? view.focus ?? choice.value.pin;
-  // Lines of several heads overlap: one query's lines stand out until the visitor shows all.
-  const leads = () => !chosen() && !root.whole && choice.value.heads.length > 1 && view.head === null;
+  // Lines of many heads overlap: one query's lines stand out until the visitor shows all.
+  const leads = () => !chosen() && !root.whole && choice.value.heads.length > CLEAR && view.head === null;
   const active = () => chosen() ?? (leads() ? ["query", lines.lead] : null);
   const shownHeads = () => {
     const on = new Set(choice.value.heads.map(String));
@@ -31,7 +32,8 @@ function component(given, host) {
     root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
     describe(lines, parts, heads, active(), choice.value);
     speak(lines, parts, heads);
-    parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length < 2;
+    parts.names.textContent = named(heads.map((at) => lines.drawn[at]));
+    parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length <= CLEAR;
     parts.whole.textContent = root.whole
       ? "Show one query"
       : `Show the lines of all queries (${countOf(lines, heads, null)})`;
@@ -85,12 +87,14 @@ function read({ header, body }) {
   // starts[head * n + query] is the first line of that head and query.
   const starts = new Uint32Array(n * k + 1);
   for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
-  return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
+  const one = header.layers * header.heads === 1; // a single map has no switches
+  return { ...header, one, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
-// A single map has no switches.
-function isOne(lines) {
-  return lines.layers * lines.heads === 1;
+// Names heads as [layer, head] from 0, for the title.
+function named(heads) {
+  if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}`;
+  return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map(([layer, head]) => `${layer + 1}.${head + 1}`).join(", ")}`;
 }
 
 function build(root, lines) {
@@ -104,6 +108,7 @@ function build(root, lines) {
     canvas: make("canvas", "strokes", { "aria-hidden": true }),
     readout: make("p", "readout", { role: "status" }),
     whole: make("button", "whole"),
+    names: make("span", "names"),
     spoken: spokenList("Lines, mean over the heads shown"),
     legend: make("div", "legend", { role: "group", "aria-label": "Heads shown" }),
   };
@@ -111,11 +116,11 @@ function build(root, lines) {
   parts.sheet = make("div", "sheet", { role: "group", "aria-label": lines.label },
     parts.canvas, Object.values(parts.tokens));
   parts.scroll = make("div", "scroll", parts.sheet);
-  const titles = [make("span", "query"), make("span", "", lines.key_title)];
+  const titles = [make("span", "query"), parts.names, make("span", "", lines.key_title)];
   writeRow(titles[0], lines.query_title);
   const drawing = make("div", "drawing",
     make("div", "titles", titles), parts.scroll, parts.whole, parts.readout, parts.spoken.element);
-  root.replaceChildren(drawing, ...(isOne(lines) ? [] : [parts.legend]));
+  root.replaceChildren(drawing, ...(lines.one ? [] : [parts.legend]));
   return parts;
 }
 
@@ -276,7 +281,7 @@ function describe(lines, parts, heads, active, { pin }) {
       return `“${names[other][to]}” ${percent(weight)}`;
     });
     const [layer, number] = lines.drawn[head];
-    const whose = heads.length > 1 && !isOne(lines) ? ` (layer ${layer + 1}, head ${number + 1})` : "";
+    const whose = heads.length > 1 && !lines.one ? ` (layer ${layer + 1}, head ${number + 1})` : "";
     return best.length ? `${best.join(", ")}${whose}` : "";
   });
   const rest = perHead.filter(Boolean).join(" · ") || "nothing: no line is kept";

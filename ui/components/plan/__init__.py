@@ -7,7 +7,6 @@ The body holds 16-bit integers. Every slice of an array along its first axis has
 so that a number is as exact as the slice's largest allows: 1/65,534 of it.
 """
 
-import re
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -43,11 +42,6 @@ N_CANDIDATES = 6
 KINDS: dict[StackName, tuple[AttentionKind, ...]] = {
     "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
 }  # fmt: skip
-#: A layer, a block in it and a head; an embedding; or the softmax. All count from 1.
-_FOCUS = re.compile(
-    r"(encoder|decoder)\.(?:embedding|([1-9]\d{0,3})(?:\.(?:(self|cross)(?:\.([1-9]\d{0,3}))?"
-    r"|(self_norm|cross_norm|ffn_norm|ffn)))?)|softmax"
-)
 #: Block descriptions.
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
@@ -58,7 +52,7 @@ class PlanChoice:
 
     source: int  # source position
     row: int  # decoder row
-    focus: str  # the part that is unfolded, see `fitting`
+    focus: str  # the part that is unfolded, see `foci`
 
 
 @dataclass(frozen=True)
@@ -84,28 +78,27 @@ class Touched:
     key: int  # or the token's id
 
 
-def fitting(focus: str, trace: Trace) -> str:
-    """Return a focus such as `decoder.2.cross.3`, or "" for a part that the trace's model lacks."""
-    match = _FOCUS.fullmatch(focus)
-    if match is None:
-        return ""
-    stack, layer, block, head, other = match.groups()
-    depth, heads = (trace.cross if stack == "decoder" else trace.encoder_self).shape[:2]
-    wrong = (
-        (layer is not None and int(layer) > depth)
-        or (head is not None and int(head) > heads)
-        or (stack == "encoder" and "cross" in (block or other or ""))
-    )
-    return "" if wrong else focus
+def foci(trace: Trace) -> set[str]:
+    """Return the parts of the trace's model that can unfold, such as `decoder.2.cross.3`."""
+    parts = {"softmax"}
+    for stack, kinds in KINDS.items():
+        depth, heads = trace.attention(kinds[0]).shape[:2]
+        parts.add(f"{stack}.embedding")
+        for at in (f"{stack}.{layer + 1}" for layer in range(depth)):
+            blocks = [f"{at}.{block}" for block in ("self", "cross")[: len(kinds)]]
+            parts |= {at, f"{at}.ffn", *blocks}
+            parts |= {f"{block}_norm" for block in (f"{at}.ffn", *blocks)}
+            parts |= {f"{block}.{head + 1}" for block in blocks for head in range(heads)}
+    return parts
 
 
 def parse_choice(reported: Any, trace: Trace) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid."""
-    report = fields(reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)))
-    focus = reported.get("focus") if report is not None else None
-    if report is None or not isinstance(focus, str) or focus != fitting(focus, trace):
-        return None
-    return PlanChoice(**report, focus=focus)
+    report = fields(
+        reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)),
+        focus=("", *foci(trace)),
+    )  # fmt: skip
+    return None if report is None else PlanChoice(**report)
 
 
 def parse_opened(reported: Any, trace: Trace) -> Opened | None:
@@ -123,16 +116,12 @@ def parse_touched(reported: Any, trace: Trace) -> Touched | None:
     report = fields(reported, what=("switch", "cut", "take"), kind=ATTENTION_KINDS)
     if report is None:
         return None
-    layers, heads, queries, keys = trace.attention(report["kind"]).shape
-    if report["what"] == "take":
+    sizes: Any = map(range, trace.attention(report["kind"]).shape)
+    layers, heads, queries, keys = sizes
+    if report["what"] == "take":  # a next token of that step
         step = reported.get("query")
-        if not fits(step, range(len(trace.top_ids))):
-            return None
-        keys = tuple(trace.top_ids[step].tolist())  # a next token of that step
-    place = fields(
-        reported, layer=range(layers), head=range(heads), query=range(queries),
-        key=keys if isinstance(keys, tuple) else range(keys),
-    )  # fmt: skip
+        keys = tuple(trace.top_ids[step].tolist()) if fits(step, queries) else ()
+    place = fields(reported, layer=layers, head=heads, query=queries, key=keys)
     return None if place is None else Touched(**report, **place)
 
 
@@ -159,39 +148,31 @@ def plan_component(
     rows: dict[StackName, list[int] | None] = {"encoder": None, "decoder": None}
     if sum(2 * values.size for _, values in arrays_of(whole, trace, rows)) > MOST_BYTES:
         rows = {"encoder": [chosen.source], "decoder": [chosen.row]}
-    arrays, body = [], []
-    for name, values in arrays_of(whole, trace, rows):
-        scales, packed = _packed(values)
-        arrays.append([name, list(values.shape), scales])
-        body.append(packed)
+    arrays = [(name, each.shape, *_packed(each)) for name, each in arrays_of(whole, trace, rows)]
     now = trace.predicted_tokens
     before = [token for token, _ in edited.before]
     lost, new = not_shared(before or now, now)
     ends = [0, *(at + 1 for at in range(len(now)) if at not in new)]
     header = {
         "vocabulary": config.target_vocab_size,
-        "label": f"The whole model, {len(trace.encoder_self)} encoder and "
-        f"{len(trace.cross)} decoder layers",
         "pre": whole.stream.pre_norm,
         "stacks": [
             {
-                "name": name,
-                "depth": len(whole.stream.stack(name).hidden),
-                "blocks": ["ffn" if block == "feed_forward" else block
-                           for block in whole.stream.stack(name).blocks],
-                "tokens": labels(whole.stream.stack(name).tokens, 18),
-                "rows": rows[name],
-                "neurons": whole.stream.stack(name).inner.shape[-1],
-                "firing": whole.stream.stack(name).n_firing.tolist(),
+                "name": name, "depth": len(of.hidden), "rows": rows[name],
+                "blocks": ["ffn" if block == "feed_forward" else block for block in of.blocks],
+                "tokens": labels(of.tokens, 18),
+                "neurons": of.inner.shape[-1], "firing": of.n_firing.tolist(),
             }
-            for name in KINDS
+            for name in KINDS for of in [whole.stream.stack(name)]
         ],
         "predicted": labels(now, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": alternatives(trace, N_CANDIDATES, limit=18),
+        "logs": [[round(log, 2) if np.isfinite(log) else None for log in step[:N_CANDIDATES]]
+                 for step in trace.top_log_probs.tolist()],  # None if a grammar forbids a token
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
-        "words": labels(whole.tokens, 14),
+        "words": "\n".join(labels(whole.tokens, 14)).replace("\u2581", "_"),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
                  for at in np.argwhere(whole.held[kind])],
@@ -203,13 +184,13 @@ def plan_component(
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
-        "arrays": arrays,
+        "arrays": [[name, [*shape], scales] for name, shape, scales, _ in arrays],
         "signed": signed_colours(),
         "colours": attention_colours(),
         "roles": ROLES,
     }  # fmt: skip
     return Component(
-        "plan", header, b"".join(body), choice=asdict(chosen),
+        "plan", header, b"".join(packed for *_, packed in arrays), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
     )  # fmt: skip
 
@@ -233,7 +214,6 @@ def arrays_of(
                     yield f"r.{kind}", whole.relative[kind]
         yield f"x.{stack}", of.states[:, at]
         yield f"o.{stack}", of.outputs.reshape(-1, *of.entering.shape)[:, at]
-        yield f"g.{stack}", of.layer_shares[:, at]
         yield f"e.{stack}", whole.content[stack][None, at]
         neurons = whole.neurons[stack]
         yield f"i.{stack}", neurons[:, at]
@@ -262,6 +242,7 @@ def texts_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
         "f": {"relu": "max(0, "}.get(config.activation, f"{config.activation.upper()}("),
         "norm": "Norm(" * (config.norm == "post"), "end": ")" * (config.norm == "post"),
+        **_WORDS["distances" if config.positions == "relative" else "positions"],
         "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
     }  # fmt: skip
     texts = {

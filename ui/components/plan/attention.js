@@ -1,6 +1,6 @@
 // Attention unfolded: its heads as small maps with a switch each, and one query through a head.
 import { colourOf, drawMap, extend, hatch, largest, make, norm, plain, press, range, rove, sharp, signed, touching, weightLevel, wordsOf } from "../shared/index.js";
-import { barOf, shortener, tokenOf, tokenText } from "./marks.js";
+import { barOf, inText, seenBy, shortener, tokenOf, tokenText } from "./marks.js";
 import { cellsOf, listOf, wordsIn } from "./unfold.js";
 
 export function drawAttention(view, body, width) {
@@ -8,17 +8,8 @@ export function drawAttention(view, body, width) {
   const kind = view.kinds[`${stacks[focus.s].name}.${focus.block}`];
   const at = { view, kind, layer: focus.layer, query: tokenOf(view, focus.s), keys: stacks[kind === "cross" ? 0 : focus.s].tokens };
   body.append(headRow(at, width));
-  if (focus.head === null) body.append(headTable(at));
+  if (focus.head === null) body.append(headTable(view));
   else body.append(stages(at, focus.head, width));
-}
-
-// The chosen token in a head: {out, key, weight, length, words}, key with the largest weight, length of what the head adds.
-function takenBy({ view: { data }, kind, layer, query, keys }, head) {
-  const weights = data.weights(kind, layer, head, query);
-  const weight = Math.max(...weights);
-  const [length] = data.at(`c.${kind}`, layer, head, data.row(kind === "encoder_self" ? 0 : 1, query)) ?? [0];
-  const words = kind === "encoder_self" ? [] : data.words(layer, query, data.part(kind, head));
-  return { out: data.marked("out", kind, layer, head), key: plain(keys[weights.indexOf(weight)]), weight, length, words };
 }
 
 // The heads' maps: a click opens a head, the switch below removes it.
@@ -32,18 +23,21 @@ function headRow({ view, kind, layer, query }, width) {
   const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
+  // A film has no later queries: its maps grow with the text, from four rows.
+  const written = view.none ? 0 : view.film && kind !== "encoder_self" ? place + 1 : rows;
+  const [down, over] = [rows, kind === "decoder_self" ? columns : 0].map((n) => (written < rows ? Math.min(n, Math.max(4, place + 1)) : n) || columns);
+  const causal = kind === "decoder_self" && !header.unmasked[layer];
   const items = Array.from({ length: count }, (_, h) => {
-    const canvas = make("canvas", "", { "aria-hidden": "true", "data-keys": 0.5, "data-query": (place + 0.5) / rows });
+    const canvas = make("canvas", "", { "aria-hidden": "true", "data-keys": 0.5, "data-query": (place + 0.5) / down });
     const map = data.at(`w.${kind}`, layer, h);
     const pen = sharp(canvas, side, high);
-    drawMap(pen, rows, columns, [0, 0, side, high], (cell) => words[weightLevel(map[cell])], (cell) => map[cell]);
-    if (kind === "decoder_self" && !header.unmasked[layer]) {
-      const hidden = [...map.slice(0, rows)].map((_, i) => [((i + 1) / columns) * side, (i / rows) * high, side, high / rows]);
-      hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
-    }
-    if (view.film && kind !== "encoder_self") pen.clearRect(0, ((place + 1) / rows) * high, side, high); // later queries
+    const weightAt = (cell) => map[Math.floor(cell / over) * columns + (cell % over)];
+    drawMap(pen, down, over, [0, 0, side, high], (cell) => words[weightLevel(weightAt(cell))], weightAt);
+    pen.clearRect(0, (written / down) * high, side, high);
+    const hidden = range(down).map((i) => [i >= written ? 0 : causal ? ((i + 1) / over) * side : side, (i / down) * high, side, high / down]);
+    hatch(pen, hidden, 4, { strokeStyle: look.ink, globalAlpha: 0.15, lineWidth: 1 });
     pen.strokeStyle = look.q;
-    pen.strokeRect(0.5, (place / rows) * high + 0.5, side - 1, Math.max(1, high / rows - 1));
+    if (written) pen.strokeRect(0.5, (place / down) * high + 0.5, side - 1, Math.max(1, high / down - 1));
     const out = data.marked("out", kind, layer, h);
     const name = `head ${layer + 1}.${h + 1}`;
     const button = make("button", "map", ...(focus.head === null ? [canvas] : []), make("span", "", `${layer + 1}.${h + 1}`), {
@@ -66,10 +60,11 @@ function headRow({ view, kind, layer, query }, width) {
 }
 
 // For every head: the key with the largest weight, what it adds, and the words that it promotes.
-function headTable(at) {
-  const { view, kind, layer } = at;
-  const heads = Array.from({ length: view.data.heads(kind) }, (_, h) => takenBy(at, h));
-  const most = largest(range(view.header.stacks[view.focus.s].depth).flatMap((n) => heads.map((_, h) => takenBy({ ...at, layer: n }, h).length))) || 1; // a switch seldom changes it
+function headTable(view) {
+  const { focus, data, header: { stacks } } = view;
+  const ofLayer = (layer) => range(data.heads(view.kinds[`${stacks[focus.s].name}.${focus.block}`])).map((h) => seenBy(view, { ...focus, layer }, h));
+  const heads = ofLayer(focus.layer);
+  const most = largest(range(stacks[focus.s].depth).flatMap(ofLayer).map(({ length }) => length)) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
     const bar = barOf("bar", { width: `${(48 * length) / most}px` });
@@ -78,10 +73,10 @@ function headTable(at) {
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
       ...(worded ? [wordsIn(words.slice(0, 3))] : []),
     ];
-    const name = make("th", "", `${layer + 1}.${h + 1}`, { scope: "row" });
-    return make("tr", "follow", { onclick: () => view.unfold({ ...view.focus, head: h }) }, name, cells);
+    const name = make("th", "", `${focus.layer + 1}.${h + 1}`, { scope: "row" });
+    return make("tr", "follow", { onclick: () => view.unfold({ ...focus, head: h }) }, name, cells);
   });
-  return listOf(["head", `${tokenText(view, view.focus.s)} looks most at`, "adds length", ...(worded ? ["promotes"] : [])], rows);
+  return listOf(["head", `${tokenText(view, focus.s)} looks most at`, "adds length", ...(worded ? ["promotes"] : [])], rows);
 }
 
 // One query in a head, stage by stage: a column for each key.
@@ -127,20 +122,20 @@ function stages(at, head, width) {
   const weighted = seen.map((j) => number(weights[j].toFixed(weights[j] < 0.0995 ? digits + 1 : 2), j,
     tower(weights, j, colourOf(header.colours[look.theme], weightLevel(Math.max(0.1, weights[j]))))));
   const [asked, lines] = [[], []];
-  const { out, key, weight, length, words } = takenBy(at, head);
+  const { out, key, weight, length, words } = seenBy(view, view.focus, head);
   const token = tokenText(view, view.focus.s);
   if (q) {
     const vector = (values, part, gloss, most) => make("div", "vector",
       cellsOf(view, values, 1, values.length, Math.min(room * 0.36, 5 * values.length), 10, part, most), make("span", "quiet", gloss));
-    const matrix = (name) => {
-      const rows = data.at(`${name}.${kind}`, layer, head);
-      const d = rows.length / keys.length;
+    const matrix = (name, from) => {
+      const rows = from.at(`${name}.${kind}`, layer, head);
+      const d = from.arrays.get(`${name}.${kind}`).shape.at(-1);
       const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
       return extend(cellsOf(view, cells, d, m, column * m, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
     asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
-      wide("K  keys", "k", matrix("k")),
+      wide("K  keys", "k", matrix("k", data)),
       row("q · k", "scores", seen.map((j) => number(signed(dots[j], digits - 1), j, tower(dots, j)))),
       row(`÷ √${q.length}${data.at(`r.${kind}`, layer) ? " + b" : ""}`, "scale", seen.map((j) => number(signed(scaled[j], digits), j))),
     );
@@ -148,7 +143,8 @@ function stages(at, head, width) {
     lines.push(row("softmax", "weights", weighted));
     const sum = output ? vector(output, "v", out ? "all 0" : `what ${token} takes in`, largest(data.at(`v.${kind}`, layer, head)))
       : "an edit fixes this head at its mean";
-    lines.push(wide("V  values", "v", matrix("v")), wide("Σ a v", "v", sum));
+    const kept = out ? view.before(view.focus.s) : data;
+    lines.push(wide("V  values", "v", kept ? matrix("v", kept) : "all 0: the edit takes them out"), wide("Σ a v", "v", sum));
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "Replaced by 0: adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
@@ -178,8 +174,8 @@ function addsOf({ view }, output, length, words) {
 function cutting({ view, kind, layer, query, keys }, head, cut) {
   const { key } = view;
   if (!view.header.possible || !(key in keys)) return [];
-  const text = `${tokenText(view, view.focus.s)} → ${plain(keys[key])}`;
-  return [make("button", "tool", cut(key) ? `Join ${text} again` : `Cut ${text}`, {
+  const [text, reader] = [inText(keys[key]), kind === "encoder_self" ? tokenText(view, 0) : inText(view.header.predicted[query])]; // as edits name them
+  return [make("button", "tool", cut(key) ? `Show ${text} to ${reader} again` : `Hide ${text} from ${reader}`, {
     onclick: () => view.touch({ what: "cut", kind, layer, head, query, key }),
   })];
 }

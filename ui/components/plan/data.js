@@ -68,23 +68,17 @@ export class Data {
     return this.header[list].some((item) => item.every((value, i) => value === place[i]));
   }
 
-  // The stream before and after a block, and what the block adds, with lengths: for one token.
+  // The stream before and after a block, and what the block adds, with lengths: for one token. A layer, without a
+  // block, adds the stream after it minus that before. Null for a token that the message leaves out.
   added(s, layer, block, token) {
     const [{ name, blocks }, i] = [this.header.stacks[s], this.row(s, token)];
-    const step = layer * blocks.length + blocks.indexOf(block);
-    const [before, output, after] = [
-      this.at(`x.${name}`, step, i), this.at(`o.${name}`, step, i), this.at(`x.${name}`, step + 1, i),
-    ];
+    const step = layer * blocks.length + (block ? blocks.indexOf(block) : 0);
+    const [before, after] = [step, step + (block ? 1 : blocks.length)].map((at) => this.at(`x.${name}`, at, i));
     if (!before) return null;
+    const output = block ? this.at(`o.${name}`, step, i) : after.map((value, c) => value - before[c]);
     const sum = before.map((value, c) => value + output[c]);
     const [length, more] = [norm(before), norm(output)];
     return { before, output, sum, after, length, more, share: more / (length + more || 1) };
-  }
-
-  // The share of the stream that a layer adds to a token; null for a token left out.
-  layer(s, layer, token) {
-    const [share] = this.at(`g.${this.header.stacks[s].name}`, layer, this.row(s, token)) ?? [];
-    return share === undefined ? null : { share };
   }
 
   // The layer that raises the probability of a row's chosen word most, by 5 points more than others, or -1.
@@ -99,7 +93,7 @@ export class Data {
     const i = this.row(1, row);
     const [words, logits] = [this.at("t", layer, i, part), this.at("z", layer, i, part)];
     if (!words?.length || !this.arrays.get("t").shape[2]) return [];
-    return [...words].map((word, n) => [this.header.words[word], logits[n]]);
+    return [...words].map((word, n) => [this.header.words.split("\n")[word], logits[n]]);
   }
 
   // The part of a head, the network or a neuron in `Whole.words`.

@@ -39,7 +39,7 @@ export function layOut(view, width, height, unit) {
   const { focus } = view;
   const gap = narrow ? 12 : 44; // for lines from the encoder
   const other = (focus.s ? 92 : 124) + view.header.stacks[1 - focus.s].tokens.length * TIGHTEST;
-  const beside = Math.min(0.44, Math.max(0.37, (other * unit) / (width - gap - LOOP))); // for its tokens
+  const beside = Math.min(0.47, Math.max(0.37, (other * unit) / (width - gap - LOOP))); // for its tokens
   const share = (s) => (narrow ? 1 : !focus.block ? 0.5 : focus.s === s ? 1 - beside : beside);
   // There is little room above an unfolded encoder, and the text is far on a phone: the panel has the formula.
   const plan = { width, narrow, unit, stacks: [], low: (narrow || focus.s === 0) && focus.block !== null };
@@ -86,8 +86,8 @@ export function loopOf({ plan, state }, x) {
 // `at` is null, and `near` is the stub at that side: {token, more} for the next token there and their number.
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
-  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 178 : 132) * unit];
-  const beside = narrow || (view.focus.block && view.focus.s !== s);
+  const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 178 : 150) * unit];
+  const beside = narrow || (view.focus.block && view.focus.s && !s);
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST * unit));
   const room = w - gutter - 8;
   const fit = Math.floor(room / (TIGHTEST * unit) + 0.01); // but for rounding

@@ -6,6 +6,9 @@ import { loopOf } from "./layout.js";
 const BLANK = "\u00a0"; // a line without text: names stay where they are while a film runs
 const LEAST = 11; // px of a band that can be hit and has a name
 
+// Words before a layer's best guess and the chosen token, and whether the guess has its probability.
+const WORDS = [["best guess", "chosen ", true], ["guess", "chosen ", true], ["guess", "", true], ["guess", "", false], ["guess", null, true]];
+
 export const SHORT = { self: "Attention", cross: "Cross-attention", ffn: "Feed-forward" };
 
 // The name of a block, as a title.
@@ -20,9 +23,8 @@ export function titleOf(view, { s, layer, block, kind }) {
 // The entry of words.toml for a block.
 export function textOf(view, { s, block }) {
   const { texts, stacks } = view.header;
-  if (!block) return texts[`${stacks[s].name}.layer`];
-  if (block.endsWith("_norm")) return texts.norm;
-  return texts[block] ?? texts[`${stacks[s].name}.${block}`];
+  const name = block?.endsWith("_norm") ? "norm" : block ?? "layer";
+  return texts[name] ?? texts[`${stacks[s].name}.${name}`];
 }
 
 export function tokenOf(view, s) {
@@ -53,11 +55,11 @@ export function placeTokens(view) {
     press(buttons, (i) => first + i === state[field]);
     rove(buttons, { choose })(state[field] - first);
     const n = header.stacks[s].tokens.length;
-    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, `+${number} …`, {
+    const far = (token) => plain(header.stacks[s].tokens[token < first ? 0 : header.stacks[s].tokens.length - 1]); // often what is looked at
+    const more = stack.stubs.map(({ token, more: number }) => setBox(make("button", `${slant} stub`, number > 1 ? `${short(far(token), 34 * plan.unit)} +${number - 1}` : far(token), {
       "aria-label": `${number} more tokens`, title: `${number} more tokens`, onclick: () => view.choose({ [field]: token }),
     }), stack.near(token), high));
-    const next = plain(header.predicted[state.row]);
-    const where = state.row + 1 < n ? `${next} is the next input,\nshifted right` : `${next} ends the text`;
+    const where = `${inText(header.predicted[state.row])} ${state.row + 1 < n ? "is the next input,\nshifted right" : "ends the text"}`;
     const x = plan.narrow ? 6 : stack.left + stack.cw * (count + Number(count < n)) + 10;
     const start = setBox(make("p", "part", header.stacks.some(({ tokens }) => tokens.some((each) => each.startsWith("\u2581"))) ? "_ marks\nthe start\nof a word" : ""), 6, band.top + 13);
     if (s) more.push(setBox(make("p", "part next", where), x, band.top + (plan.narrow ? 0 : 13), (plan.narrow ? stack.left : plan.width - 12) - x));
@@ -76,19 +78,18 @@ export function placeBands(view) {
       if (band.kind === "heading" || band.h < LEAST) {
         return placed(make("div", `band ${band.kind}`, band.kind === "heading" ? label(view, stack, band) : []), stack, band);
       }
+      const added = addedAt(view, band);
+      const said = added ? ` Adds ${percent(added.share)} for ${tokenText(view, band.s)}.` : "";
       const mark = make("button", `band ${band.kind}`, label(view, stack, band), {
         "data-id": band.id, "aria-expanded": band.unfolded || (!band.block && false),
-        "aria-label": said(view, band), tabindex: -1,
+        "aria-label": `${titleOf(view, band)}.${said}${band.kind === "layer" ? " Show its blocks." : ""}`, tabindex: band.unfolded ? -1 : 0, // its panel has a button
         onclick: () => view.unfold(band.unfolded ? null : { s: band.s, layer: band.layer ?? 0, block: band.block ?? null, head: null }),
-        onpointerenter: () => view.point(band), onpointerleave: () => view.point(null),
-        onfocus: () => view.point(band), onblur: () => view.point(null),
+        onpointerenter: (event) => view.point(band, event), onpointerleave: (event) => view.point(null, event),
+        onfocus: (event) => view.point(band, event), onblur: (event) => view.point(null, event),
       });
       view.marks.set(band.id, mark);
       return placed(mark, stack, band);
     });
-    const stop = marks.find((mark) => mark.getAttribute("aria-expanded") === "true")
-      ?? marks.find((mark) => mark.classList.contains("block"));
-    if (stop) stop.tabIndex = 0;
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
       if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
@@ -104,15 +105,9 @@ export function placeBands(view) {
     band.mark = band.unfolded ? setBox(view.panel, ...box) : mark;
     return setBox(mark, ...box);
   }
-  function said(at, band) {
-    const added = addedAt(at, band);
-    const share = added ? ` Adds ${percent(added.share)} for ${tokenText(at, band.s)}.` : "";
-    return `${titleOf(at, band)}.${share}${band.kind === "layer" ? " Show its blocks." : ""}`;
-  }
-  // What a block or layer adds to the chosen token: {share}.
+  // What a block or layer adds to the chosen token.
   function addedAt(at, { s, layer, block }) {
-    if (layer === undefined) return null;
-    return block ? data.added(s, layer, block.replace("_norm", ""), tokenOf(at, s)) : data.layer(s, layer, tokenOf(at, s));
+    return layer === undefined ? null : data.added(s, layer, block?.replace("_norm", ""), tokenOf(at, s));
   }
   // The lines of a label, as many as the band has room for; a line is the longest of its versions that fits.
   function label(at, stack, band) {
@@ -126,47 +121,58 @@ export function placeBands(view) {
     };
     const lines = [];
     if (band.kind === "layer" || band.kind === "heading") {
-      const guesses = stack.s ? guessesOf(at, band, line) : [];
-      const more = count < 2 && guesses.length ? `, ${guesses[0].textContent}` : "";
-      const named = [more, ""].flatMap((end) => ["Layer ", "L"].map((name) => [`${name}${band.layer + 1}`, end]));
-      const [name, end] = named.find((texts) => widthOf(`${texts[0]}  ${share}${texts[1]}`) <= stack.room) ?? named[3];
-      lines.push(make("span", "", make("b", "", name), " ", make("span", "size", share, { title: share }), end && make("span", guesses[0].className, end)), ...guesses);
+      const guesses = stack.s ? guessesOf(at, band, stack) : [];
+      const name = widthOf(`Layer ${band.layer + 1}  ${share}`) > stack.room ? "L" : "Layer ";
+      lines.push(make("span", "", make("b", "", `${name}${band.layer + 1}`), " ", make("span", "size", share, { title: share })), ...guesses);
     } else if (band.kind === "block") {
       lines.push(line("name", band.block === "self" && stack.s ? "Masked attention" : SHORT[band.block], SHORT[band.block]));
-      if (count < 2 && widthOf(`${lines[0].textContent} ${share}`) + 3 < stack.room) lines[0].append(" ", make("span", "size", share));
-      const seen = band.block !== "ffn" && mostSeen(at, stack.s, band.layer, band.block);
+      const beside = [share, share.replace("adds ", "")].find((text) => widthOf(`${lines[0].textContent} ${text}`) + 3 < stack.room);
+      if (count < 2 && beside) lines[0].append(" ", make("span", "size", beside));
+      const seen = band.block !== "ffn" && seenBy(at, band)?.text;
       lines.push(line("size", ...(seen && count < 3 ? [`${share}, looks most at ${seen}`, `${share}, most: ${seen}`] : []), share));
       if (seen && count > 2) lines.push(line("size looks", `looks most at ${seen}`, `most: ${seen}`, BLANK));
     } else if (band.kind === "norm") lines.push(line("quiet", at.header.pre ? "Add" : "Add & Norm"));
     else if (band.kind === "softmax") lines.push(line("name", `Softmax over ${at.header.vocabulary.toLocaleString("en")} tokens`, "Softmax"));
-    else lines.push(line("name", "Embedding + position", "Embedding"));
+    else lines.push(line("name", textOf(at, band).name, "Embedding"));
     return lines.filter(Boolean).slice(0, count);
   }
-  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most.
-  function guessesOf(at, { layer, h }, line) {
-    const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
-    const rise = `${plain(at.header.predicted[state.row])} ${before} → ${own}`;
-    if (!at.film && data.decisive(state.row) === layer) return [line("most", `takes ${rise}`, rise)]; // said when all layers have run
-    const text = `${plain(token)} ${chance(p)}`;
-    const chosen = rank > 1 && !at.film && `chosen ${plain(at.header.predicted[state.row])} ${own}`;
-    const both = [", chosen", ","].flatMap((by) => ["best guess", "guess", "top"].map((name) => `${name} ${text}, ${chosen}`.replace(", chosen", by)));
-    const first = line("size guess", ...(chosen && h < 40.8 * plan.unit ? both : []), `best guess ${text}`, `guess ${text}`, text);
-    first.title = `If the model ended here, it would say ${text}`;
-    return [first, line("size guess", ...(h >= 40.8 * plan.unit && !at.film ? [...(before === own ? [] : [`chosen ${rise}`, rise]), chosen || BLANK] : [BLANK]))];
+  // The most probable word if the model ended after a layer, and the probability of the chosen word, in accent where it rises most. A token is shortened before a number goes.
+  function guessesOf(at, band, { bands, room }) {
+    const guesses = ({ layer, h }, [guess, chosen, full], film) => {
+      const [[, , , , before], [token, p, , rank, own]] = at.header.lens[state.row].slice(layer);
+      const [first, name, two] = [`${guess} ${inText(token)}${full ? ` ${chance(p)}` : ""}`, inText(at.header.predicted[state.row]), h >= 40.8 * plan.unit];
+      if (!film && layer === data.decisive(state.row)) return [`takes ${name} ${before} → ${own}`]; // said when all layers have run
+      if (film || chosen === null || (rank === 1 && (before === own || !two))) return [first, BLANK];
+      return two ? [first, `${chosen}${name} ${before === own ? "" : `${before} → `}${own}`] : [`${first}, ${chosen}${name} ${own}`, BLANK];
+    };
+    const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== data.decisive(state.row));
+    const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + shortener(view)(token, room - widthOf(text) + widthOf(token))));
+    return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
+      make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }
 }
 
-// The token with the largest weight for the chosen one, mean over heads, and the weight; null for a token left out.
-export function mostSeen(view, s, layer, block) {
-  const kind = view.kinds[`${view.header.stacks[s].name}.${block}`];
-  const weights = view.data.weights(kind, layer, null, tokenOf(view, s));
+// The chosen token in a head, or in the mean over heads for null: {out, key, weight, text, length, words}, key with the
+// largest weight, both as text, length of what the head adds. Null for a token left out.
+export function seenBy({ data, kinds, header: { stacks }, state }, { s, layer, block }, head = null) {
+  const [kind, query] = [kinds[`${stacks[s].name}.${block}`], tokenOf({ state }, s)];
+  const weights = data.weights(kind, layer, head, query);
   if (!weights) return null;
-  const key = weights.indexOf(Math.max(...weights));
-  return `${plain(view.header.stacks[kind === "cross" ? 0 : s].tokens[key])} ${weights[key].toFixed(2)}`;
+  const weight = Math.max(...weights);
+  const key = inText(stacks[kind === "cross" ? 0 : s].tokens[weights.indexOf(weight)]);
+  const [length] = data.at(`c.${kind}`, layer, head, data.row(s, query));
+  const words = s ? data.words(layer, query, data.part(kind, head)) : [];
+  return { out: data.marked("out", kind, layer, head), key, weight, text: `${key} ${weight.toFixed(2)}`, length, words };
 }
 
 export function tokenText(view, s) {
-  return plain(view.header.stacks[s].tokens[tokenOf(view, s)]);
+  return inText(view.header.stacks[s].tokens[tokenOf(view, s)]);
+}
+
+// A token in a sentence, with quotation marks around punctuation.
+export function inText(token) {
+  return /[\p{L}\p{N}“]/u.test(token) ? plain(token) : `“${plain(token)}”`;
 }
 
 // An empty element with properties of style.

@@ -12,7 +12,6 @@ export function drawNetwork(view, body, width) {
   const i = data.row(s, token);
   const [neurons, fired] = [data.at(`i.${stack.name}`, layer, i), data.at(`f.${stack.name}`, layer, i)];
   if (!neurons) return;
-  const firing = stack.firing[layer][token];
   const most = Math.max(...fired) || 1;
   const rows = [...neurons].filter((_, n) => fired[n] > 0).map((neuron, n) => {
     const bar = barOf("bar", { width: `${Math.max(0, (Math.min(110, 0.25 * width) * fired[n]) / most)}px` });
@@ -21,7 +20,7 @@ export function drawNetwork(view, body, width) {
       ...(words.length ? [wordsIn(words)] : []));
   });
   body.append(
-    make("p", "", make("b", "", `${firing.toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
+    make("p", "", make("b", "", `${stack.firing[layer][token].toLocaleString("en")} of ${stack.neurons.toLocaleString("en")}`), " neurons are above 0. The strongest:"),
     listOf(["neuron", "fires", ...(rows[0]?.children.length > 2 ? ["promotes"] : [])], rows, { "data-part": "neurons" }),
     pushed(view, layer, token, s),
     ...vectorRows(view, [["adds", "adds", data.added(s, layer, "ffn", token).output]], width, 10),
@@ -56,8 +55,9 @@ export function drawEmbedding(view, body, width) {
   const [{ name }, i] = [header.stacks[focus.s], data.row(focus.s, token)];
   const [own, sum] = [data.at(`e.${name}`, 0, i), data.at(`x.${name}`, 0, i)];
   if (!own) return;
-  const position = sum.map((value, c) => value - own[c]);
-  body.append(...vectorRows(view, [[`row of E${header.texts[`${name}.embedding`].text.includes("√") ? ` × √${own.length}` : ""}`, "row", own], [`+ position ${token + 1}`, "position", position], ["= x", "sum", sum]], width, 22));
+  const { text, formula } = header.texts[`${name}.embedding`];
+  const rows = [[`row of E${text.includes("√") ? ` × √${own.length}` : ""}`, "row", own], ...(formula.includes("PE") ? [[`+ position ${token + 1}`, "position", sum.map((value, c) => value - own[c])]] : []), ["= x", "sum", sum]];
+  body.append(...vectorRows(view, rows, width, 22));
 }
 
 // The candidates and all other tokens as bars, and the softmax read after every layer.
@@ -66,8 +66,8 @@ export function drawSoftmax(view, body) {
   const best = header.candidates[state.row];
   const rest = ["everything else", Math.max(0, 1 - best.reduce((sum, [, p]) => sum + p, 0))];
   const bar = (p) => barOf("bar", { "--p": `${100 * p}%` });
-  const candidates = [...best, rest].map(([token, p, id]) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
-    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : signed(Math.log(p))), { "aria-current": id === header.ids[state.row] }));
+  const candidates = [...best, rest].map(([token, p, id], n) => make("tr", "", make("th", "", plain(token), { scope: "row" }),
+    make("td", "", bar(p)), make("td", "", percent(p, 2)), make("td", "quiet", id === undefined ? "" : header.logs[state.row][n] === null ? "forbidden" : signed(header.logs[state.row][n])), { "aria-current": id === header.ids[state.row] }));
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();

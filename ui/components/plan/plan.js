@@ -11,7 +11,8 @@ import { placeBands, placeCandidates, placeTokens } from "./marks.js";
 import { buildPlayer, stop, togglePlay, writeLine } from "./play.js";
 import { fillPanel } from "./unfold.js";
 
-// The last change of the model: its control, its step and where the page was, for a picture that the page mounts anew.
+// The last change of the model: its control, its step and where they were, for a picture that the page mounts anew;
+// and the numbers of the last message, after those before its change.
 const touched = (window[Symbol.for("headlight.touched")] ??= {});
 
 function component({ root, header, body }, host) {
@@ -20,6 +21,10 @@ function component({ root, header, body }, host) {
     root, header, host, data: new Data(header, body), kinds: KINDS, frames: 0, lit: null, peek: null, hover: null, key: null, need: 0,
     lost: root.plan?.lost, taken: touched.row, time: { up: [1, 1] }, alive: !isOffline(header), marks: new Map(),
   };
+  const same = ([, p, id], [, was, other]) => p === was && id === other;
+  const old = header.was.length ? touched.kept?.find((kept) => header.was.every((all, t) => kept.header.candidates[t]?.every((now, n) => same(now, all[n] ?? [])))) : null;
+  touched.kept = [old ?? [], view.data].flat();
+  view.before = (s) => (old && (!s || view.state.row < header.was.length) && old.row(s, s ? view.state.row : view.state.source) >= 0 ? old : null); // for the chosen token
   const choice = syncChoice(host, header);
   const take = (state) => {
     view.state = clamped(header, state);
@@ -52,14 +57,16 @@ function component({ root, header, body }, host) {
     if (part && root.isConnected) view.light(type === "pointerover" ? part : null);
   };
   view.glance = (peek) => drawPicture(Object.assign(view, { peek }));
-  view.point = (band) => {
-    if (band && performance.now() - view.since < 400) return; // a block that slid under the pointer
+  view.point = (band, { screenX, screenY }) => {
+    if (`${screenX} ${screenY}` === touched.place || (band && performance.now() - view.since < 400)) return; // a block that slid under the pointer
     view.hover = band;
     fillCard(view);
   };
+  root.onpointermove = ({ screenX, screenY }) => (touched.place = `${screenX} ${screenY}`);
   view.touch = (change) => {
     if (view.film) view.choose({});
-    Object.assign(touched, { id: root.getRootNode().activeElement?.dataset.id, row: change.what === "take" ? change.query : null, top: pageTop(root) - root.getBoundingClientRect().top });
+    const active = root.getRootNode().activeElement;
+    Object.assign(touched, { id: active?.dataset.id, row: change.what === "take" ? change.query : null, at: [active ?? root, root].map(topOf) });
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });
   };
   view.send = (name, value) => view.alive && host.setTriggerValue?.(name, value);
@@ -116,13 +123,35 @@ function keepFocus(view) {
   if (!touched.id && !root.contains(active)) return () => {};
   return () => {
     if (root.contains(root.getRootNode().activeElement)) return;
-    const same = id && root.querySelector(`[data-id="${id}"]`);
-    const block = view.marks.get((folded ?? "").split(".").slice(0, 3).join("."));
-    const next = same || (view.panel.hidden ? block : view.panel.querySelector(".fold"));
+    const { s, layer } = view.focus;
+    const at = (end, from = "") => root.querySelector(`.band[data-id$="${from}${end}"]`);
+    const open = `${view.header.stacks[s].name}.${layer + 1}.`;
+    const same = root.querySelector(`[data-id="${id}"]:not([aria-expanded=true])`);
+    const block = at((folded ?? "").split(".").slice(0, 3).join(".")) ?? at(id?.split(".").at(-1), open) ?? at("self", open);
+    const next = same ?? (view.panel.hidden ? block : view.panel.querySelector(".fold"));
     (next ?? view.play).focus({ preventScroll: true });
-    if (touched.id) document.querySelector(MAIN).scrollTop = touched.top;
+    if (view.film) view.point(null, {}); // the text stays the film's
+    if (touched.id) hold(view, touched.id, touched.at, performance.now() + 1000);
     touched.id = null;
   };
+}
+
+const topOf = (element) => element.getBoundingClientRect().top;
+
+// Keeps a control, or else the picture, where it was in the window while the page around it settles.
+function hold({ root }, id, [at, all], end) {
+  const main = document.querySelector(MAIN);
+  let free = false;
+  for (const type of ["pointerdown", "wheel", "keydown"]) window.addEventListener(type, () => (free = true), { once: true });
+  const frame = () => {
+    if (free || !main || !root.isConnected) return;
+    const same = root.querySelector(`[data-id="${id}"]`);
+    const away = () => (same ? topOf(same) - at : topOf(root) - all);
+    main.scrollTop += away();
+    if (away() > 1) root.style.paddingBottom = `${away()}px`; // the page became too short
+    if (performance.now() < end) requestAnimationFrame(frame);
+  };
+  frame();
 }
 
 function clamped({ stacks }, chosen) {
@@ -136,8 +165,8 @@ function clamped({ stacks }, chosen) {
 
 // The elements that stay.
 function build(view) {
-  const { root, header } = view;
-  extend(root, { role: "group", "aria-label": header.label });
+  const { root, header: { stacks } } = view;
+  extend(root, { role: "group", "aria-label": `The whole model, ${stacks.map(({ depth, name }) => `${depth} ${name}`).join(" and ")} layers` });
   root.removeAttribute("tabindex");
   view.canvas = make("canvas", "lines", { "aria-hidden": "true" });
   view.card = make("div", "card");
@@ -164,11 +193,12 @@ function onKey(view, event) {
     p: () => togglePlay(view),
   }[event.key];
   const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-  if (by && root.contains(event.target) && !event.target.closest?.(".unfolded")) {
-    const layer = Math.min(header.stacks[focus.s].depth - 1, Math.max(0, openLayer(view, focus.s) + by));
-    const block = ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
+  if (by && root.contains(event.target) && !event.target.closest?.(".body")) {
+    const { s } = view.plan.stacks.flatMap(({ bands }) => bands).find(({ mark }) => mark === event.target) ?? focus;
+    const layer = Math.min(header.stacks[s].depth - 1, Math.max(0, openLayer(view, s) + by));
+    const block = s !== focus.s || ["embedding", "softmax"].includes(focus.block) ? null : focus.block;
     event.preventDefault();
-    view.unfold({ ...focus, layer, block });
+    view.unfold({ ...focus, s, layer, block });
   } else if (act && !(event.key === "Escape" && !focus.block)) {
     event.preventDefault();
     act();

@@ -1,7 +1,7 @@
 // The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
 import { calm, make, plain } from "../shared/index.js";
-import { fillCard } from "./card.js";
+import { changeOf, fillCard } from "./card.js";
 import { drawPicture, isAhead, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
 
@@ -40,18 +40,25 @@ export function writeLine(view) {
   view.count.textContent = `step ${state.row + 1} of ${header.predicted.length}`;
   const lost = (t) => (film ? [] : header.lost.filter(([place]) => place === t).map(([, token]) => [token, t, token]));
   const back = header.lost[0]?.[0] === view.taken && header.candidates[view.taken]?.find(([token]) => token === header.lost[0][1]);
+  const decoders = [new TextDecoder(), new TextDecoder()]; // byte tokens make a letter together
   const words = header.predicted.flatMap((token, t) => [...lost(t), [token, t]]).map(([token, t, gone]) => {
-    const end = /^<.+>$/.test(token);
-    const text = end ? ` ${token}` : token.startsWith("\u2581") ? ` ${token.slice(1)}` : token;
+    const [, byte] = token.match(/^<0x(..)>$/) ?? [];
+    const end = !byte && /^<.+>$/.test(token);
+    const text = byte ? decoders[Number(Boolean(gone))].decode(Uint8Array.of(parseInt(byte, 16)), { stream: true })
+      : end ? ` ${token}` : token.replaceAll("\u2581", " ");
     const look = ["word", t === state.row && "now", film && t >= state.row + Number(Boolean(film.landed)) && "coming", changed(t) && "changed", end && "quiet"];
-    const shown = plain(text.trim() || "_");
+    const shown = text.trim() || text;
     const word = make(gone ? "button" : "span", gone ? "quiet" : look.filter(Boolean).join(" "), gone ? make("s", "", shown) : shown, {
       dir: "auto", onclick: () => (gone && back ? view.touch({ what: "take", kind: "cross", query: view.taken, key: back[2] }) : view.choose({ row: t }, { lost: gone })),
       ...(gone ? { title: back ? "Back to the model's own words" : "Lost by the last change: show the step" } : changed(t) ? { title: "New by the last change" } : {}),
     });
-    return text.startsWith(" ") ? [" ", word] : [word];
+    return text.startsWith(" ") && shown !== text ? [" ", word] : [word];
   });
-  view.line.replaceChildren(...words.flat());
+  // On a phone, the card with this is far away.
+  const heads = header.out.map(([, layer, head]) => `${layer + 1}.${head + 1}`);
+  const off = heads.length && `Edited: ${heads.length > 3 ? `${heads.length} heads` : `head ${heads.join(", ")}`} off`;
+  const answer = view.plan.narrow && !film ? [off, ...changeOf(view, [off ? ", " : "Last change: ", " ", " → ", ""])] : [];
+  view.line.replaceChildren(...words.flat(), make("div", "", answer));
 }
 
 const isLast = ({ state, header }) => state.row + 1 === header.predicted.length;
@@ -136,16 +143,14 @@ function land(view, row) {
   word?.classList.remove("coming");
   view.said.textContent = plain(view.header.predicted[row]);
   drawPicture(view);
-  for (const to of [word, view.marks.get(`row.${row + 1}`)]) if (from && to) fly(view, from, to);
-}
-
-function fly(view, from, to) {
-  const [a, b, base] = [from, to, view.root].map((element) => element.getBoundingClientRect());
-  const ghost = make("span", "ghost", from.querySelector("bdi").textContent);
+  if (!from) return;
+  const stops = [from.querySelector("bdi"), word, view.marks.get(`row.${row + 1}`)].filter(Boolean);
+  const base = view.root.getBoundingClientRect();
+  const ghost = make("span", "ghost", stops[0].textContent);
   view.root.append(ghost);
-  const at = ({ left, top, width }) => `translate(${left + width / 2 - base.left}px, ${top - base.top}px)`;
-  const film = ghost.animate([{ transform: at(a), opacity: 1 }, { transform: at(b), opacity: 0.4 }],
-    { duration: 420 / view.speed, easing: "ease-in-out" });
+  const frames = stops.map((stop) => stop.getBoundingClientRect()).map(({ left, top }, n) =>
+    ({ transform: `translate(${left - base.left}px, ${top - base.top}px)`, opacity: n < 2 ? 1 : 0.4, easing: "ease-in-out" }));
+  const film = ghost.animate(frames, { duration: (420 * (stops.length - 1)) / view.speed });
   film.onfinish = film.oncancel = () => ghost.remove();
 }
 

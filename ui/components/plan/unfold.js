@@ -19,7 +19,7 @@ export function fillPanel(view) {
   Object.assign(view.panel.style, { width: `${band.w}px`, height: "auto" });
   const { focus, state } = view;
   view.held = isAhead(view, view.plan.stacks[focus.s], band); // the last step's numbers, until the film's come
-  const none = view.held && (!focus.s || view.film.row < 1);
+  const none = (view.none = view.held && (!focus.s || view.film.row < 1));
   if (view.held && !none) view.state = { ...state, row: state.row - 1 };
   const { name } = view.header.stacks[focus.s];
   const heads = focus.head === null ? "attention" : "head";
@@ -28,12 +28,11 @@ export function fillPanel(view) {
   view.panel.setAttribute("aria-label", title);
   const fresh = view.shown !== view.state.focus;
   view.shown = view.state.focus;
-  const pages = { self: heads, cross: heads, embedding: "positions", softmax: "why", ...(focus.s && { ffn: "layers" }) };
-  const page = pages[focus.block]; // no page shows Add & Norm
+  const page = { self: heads, cross: heads, embedding: "positions", softmax: "why", ffn: "removals" }[focus.block] ?? "layers";
   const kind = view.kinds[`${name}.${focus.block}`] ?? "";
   const open = () => view.send("open", { page, stack: name, kind, layer: focus.layer, head: focus.head ?? 0 });
   const tools = [
-    ...(view.alive && page ? [make("button", "tool", band.w < 420 * view.plan.unit ? "Page" : "Open as a page", { "aria-label": "Open as a page", onclick: open })] : []),
+    ...(view.alive ? [make("button", "tool", band.w < 420 * view.plan.unit ? "Page" : "Open as a page", { "aria-label": "Open as a page", onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
   const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : none ? `empty until ${band.layer === undefined ? "the film comes" : `layer ${band.layer + 1}`}` : "");
@@ -86,7 +85,7 @@ export function cellsOf(view, values, rows, columns, width, height, part, most =
 export function vectorRows(view, rows, width, height) {
   const most = Math.max(...rows.map(([, , values]) => largest(values)));
   return rows.map(([name, part, values]) => make("div", "vector", { "data-part": part }, make("span", `label ${part}`, name),
-    cellsOf(view, values, 1, values.length, width - 176 * view.plan.unit, height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
+    cellsOf(view, values, 1, values.length, width - 176 * Math.max(1, view.plan.unit), height, part, most), make("span", "size", `length ${norm(values).toFixed(2)}`)));
 }
 
 // A table of rows, below the names of its columns.

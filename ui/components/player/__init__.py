@@ -52,8 +52,9 @@ class Move:
     """An event reported by the player."""
 
     place: PlayerPlace  # current place
-    #: id of the token to take at this step instead of the model's, or "undo" to take back the last
-    take: int | Literal["undo"] | None = None
+    #: id of the token to take at this step instead of the model's, "undo" to take back the last, or
+    #: "switch" to take the head out or bring it back
+    take: int | Literal["undo", "switch"] | None = None
     #: ask, of: find the heads of a part that look at this key position
     ask: int | None = None
     of: str = "cross"
@@ -64,7 +65,7 @@ def parse_move(reported: Any) -> Move | None:
     number = (None, _NUMBER)
     report = fields(
         reported, step=_NUMBER, layer=number, head=number, shifted=(False, True), kind=PARTS,
-        take=(None, "undo", _ID), ask=(None, _ID), of=(None, *PARTS[:2]),
+        take=(None, "undo", "switch", _ID), ask=(None, _ID), of=(None, *PARTS[:2]),
     )  # fmt: skip
     if report is None:
         return None

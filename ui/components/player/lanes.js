@@ -64,7 +64,7 @@ export const lanesPart = {
   /** Use the largest type that keeps each lane on one line, or small type if none does. */
   fit() {
     this.root.classList.toggle("narrow", this.root.clientWidth < 640);
-    const sizes = ["", "many", "tight"];
+    const sizes = ["", "many", "tight", "slim"];
     const oneLine = (list) => list.clientHeight < 1.6 * list.firstChild.offsetHeight;
     const most = Math.max(this.source.children.length, this.steps.length);
     for (const size of most > 40 ? ["crowd"] : [...sizes, "many"]) {

@@ -155,7 +155,7 @@ export const matrixPart = {
     drawColumnNames(pen, { xs, ys, w }, labels, { longest, size, angle: LEAN });
     Object.assign(pen, { textAlign: "left", globalAlpha: 1, fillStyle: this.look.k });
     const room = Math.max(60, end - xs[0]);
-    const names = [`${title} (keys) →`, title, title.split(":")[0]];
+    const names = [`${title} (keys) →`, title, title.replace(/ \S+-attention/, "")];
     pen.fillText(fitted(pen, names.find((name) => fitted(pen, name, room) === name) ?? names[2], room), xs[0], 0.64 * size);
     pen.restore();
   },

@@ -45,9 +45,10 @@ class Player {
     this.target = lane(this.stage, "Translation", "self-attention", "Target tokens, choose one to go there");
     this.stage.prepend(this.rays);
     this.buildShift();
-    this.choosers = make("div", "choosers");
+    this.choosers = make("div", "choices");
+    this.switch = make("button", "switch", { onclick: () => this.send("switch") });
     this.matrixNote = make("p", "note");
-    const lens = make("div", "panel lens", this.choosers, this.buildMatrix(), this.matrixNote);
+    const lens = make("div", "panel lens", make("div", "choosers", this.choosers, this.switch), this.buildMatrix(), this.matrixNote);
     this.live = make("div", "unseen", { "aria-live": "polite" });
     this.spoken = { cross: spokenList("Cross-attention, row by row"), own: spokenList("Self-attention, row by row") };
     const lower = make("div", "lower", this.buildNext(), lens);
@@ -228,6 +229,8 @@ class Player {
     this.drawTransport();
     this.drawNext();
     for (const chooser of this.choosers.children) chooser.show();
+    this.switch.hidden = !this.message.header.steerable || this.part === "mean" || [this.layer, this.head].includes(null);
+    this.switch.textContent = this.isOut(this.kind === "both" ? "cross" : this.kind) ? "Bring it back" : "Take it out";
     this.drawMatrix();
     this.align();
     this.announce();

@@ -27,18 +27,18 @@ export function widestRow(labels, widthOf) {
 }
 
 // Lays out label columns within `limit` px: {reads, predicts, width, tight}, widths in px.
-export function rowColumns(labels, widthOf, limit) {
+export function rowColumns(labels, widthOf, limit, short = false) {
   const sides = labels.map(rowSides);
   const widest = (side) => Math.max(...sides.map((label) => widthOf(label[side])));
   const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192   ")];
   if (!sides.some(([, to]) => to)) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
-  const tight = reads + arrow + predicts > limit;
+  const tight = short || reads + arrow + predicts > limit;
   return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
 }
 
-// Lays out the columns of all labels inside `root`. Returns their total width in px.
-export function fitRows(root, labels, widthOf, limit) {
-  const { predicts, tight, width } = rowColumns(labels, widthOf, limit);
+// Lays out the columns of all labels inside `root`, `short` with predictions alone. Returns their total width in px.
+export function fitRows(root, labels, widthOf, limit, short) {
+  const { predicts, tight, width } = rowColumns(labels, widthOf, limit, short);
   root.classList.toggle("tight-rows", tight);
   root.style.setProperty("--predicts", `${Math.ceil(predicts)}px`);
   return width;
@@ -59,7 +59,7 @@ export function drawRowNames(pen, { ys, xs, h }, rows, { named, size, strong = n
 // Writes slanted column labels above a matrix, at most `longest` px long; thins them out as well.
 export function drawColumnNames(pen, { ys, xs, w }, columns, { longest, size, angle }) {
   columns.forEach((token, j) => {
-    if (j % Math.ceil(size / w - 0.05)) return;
+    if (j % Math.ceil(size / w - 0.15)) return; // slanted, they may be a little closer
     drawSlanted(pen, fitted(pen, plain(token), longest), xs[j] + w / 2, ys[0] - 5, angle);
   });
 }

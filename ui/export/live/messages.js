@@ -268,30 +268,23 @@ function plan(header, trace) {
     const name = s ? "decoder" : "encoder";
     add(`x.${name}`, [of.x.length, n, d], of.x);
     add(`o.${name}`, [of.o.length, n, d], of.o);
-    const blocks = of.kinds.length + 1, length = (row) => Math.hypot(...row);
-    add(`g.${name}`, [depth, n], of.inner.map((_, layer) => Float32Array.from({ length: n }, (_, row) => {
-      const [before, after] = [layer, layer + 1].map((at) => of.x[at * blocks].subarray(row * d, (row + 1) * d));
-      const added = length(after.map((value, at) => value - before[at]));
-      return added && added / (added + length(before));
-    }))); // `layer_shares`
     add(`e.${name}`, [1, n, d], [of.content]);
-    const most = of.inner.map((inner) => Array.from({ length: n }, (_, row) => {
-      const part = inner.subarray(row * nInner, (row + 1) * nInner);
-      return [...part.keys()].sort((a, b) => part[b] - part[a] || a - b).slice(0, 8);
-    }));
+    const parts = of.inner.map((inner) => Array.from({ length: n }, (_, row) => inner.subarray(row * nInner, (row + 1) * nInner)));
+    const most = parts.map((rows) => rows.map((part) =>
+      [...part.keys()].sort((a, b) => part[b] - part[a] || a - b).slice(0, 8)));
     arrays.push([`i.${name}`, [depth, n, 8], []]);
     body.push(Uint16Array.from(most.flat(2)));
-    add(`f.${name}`, [depth, n, 8], of.inner.map((inner, layer) =>
-      Float32Array.from(most[layer].flatMap((ids, row) => ids.map((id) => inner[row * nInner + id])))));
-    const firing = of.inner.map((inner) => Array.from({ length: n }, (_, row) =>
-      inner.subarray(row * nInner, (row + 1) * nInner).reduce((sum, value) => sum + (value > 0), 0)));
+    add(`f.${name}`, [depth, n, 8], parts.map((rows, layer) =>
+      Float32Array.from(most[layer].flatMap((ids, row) => ids.map((id) => rows[row][id])))));
+    const firing = parts.map((rows) => rows.map((part) => part.reduce((sum, value) => sum + (value > 0), 0)));
     return { ...header.stacks[s], tokens: labels(s ? trace.tgt_tokens : trace.src_tokens, 18), rows: null, firing };
   });
   // The tokens that parts raise would take seconds; the picture leaves them out, as for long sentences.
   for (const name of ["p", "t", "z"]) arrays.push([name, [decoder.inner.length, trace.tgt_ids.length, 0, 4], name === "t" ? [] : decoder.inner.map(() => 1)]);
   return pack({
     ...header, stacks, arrays, predicted: labels(trace.predicted_tokens, 18), ids: trace.predicted_ids,
-    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: [],
+    probabilities: trace.log_probs.map((value) => rounded(Math.exp(value), 6)), words: "",
+    logs: trace.top_log_probs.map((step) => step.slice(0, 6).map((log) => (Number.isFinite(log) ? rounded(log, 2) : null))),
     candidates: alternatives(trace, 6, 18), out: trace.off, cuts: [], changed: null, lost: [], held: [],
     lens: trace.predicted_ids.map((_, t) => steps.map((row) => {
       const [token, top, rank, own] = row[t];
