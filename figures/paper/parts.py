@@ -58,7 +58,8 @@ class Matrix:
             self.columns = []
         self.left = width(self.rows, size) + (2 if panel.row_title else 0.5) * size
         self.top = width(self.columns, size) + (1.8 if panel.column_title else 0.5) * size
-        self.left, self.top = self.left if self.rows else 0.0, self.top if self.columns else 3.0
+        self.left = self.left if self.rows else 0.0
+        self.top = self.top if self.columns else 0.4 * size
         #: height for every second label, on a slide
         self.labelled = min(self.n, _LABELLED) * _APART * self.least / 2 if self.rows else 0.0
 

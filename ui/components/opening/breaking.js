@@ -81,7 +81,7 @@ export const breakPart = {
   guessAt(at, look) {
     const { scenes, guesses, guess } = this.header;
     const { breaks, words, nouns } = scenes[at];
-    const asked = at === this.at ? guess : `${guess} with “${words[nouns[0]]}”`;
+    const asked = at === this.at ? guess : `${guess} with “${words[nouns[0]].replace(/\P{L}+$/u, "")}”`;
     const onclick = () => {
       this.turn(at);
       this.guessing = true;
