@@ -69,7 +69,7 @@ def head_needs(
         ))  # fmt: skip
         cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2, cursor="pointer")
         color = _shade("change", "change, nats · square-root scale", change, room, kind == last)
-        outline = base.mark_rect(fillOpacity=0, stroke=chrome.ink, strokeWidth=3)
+        outline = base.mark_rect(aria=False, fillOpacity=0, stroke=chrome.ink, strokeWidth=3)
         outline = outline.transform_filter("datum.ring")
         marks = base.mark_text(fontSize=13, color=alt.ExprRef("datum.ink")).encode(text="mark:N")
         left = alt.layer(cells.encode(color=color).add_params(picked), outline, marks)
