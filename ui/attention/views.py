@@ -19,7 +19,7 @@ from ui.attention import maps as mapping
 from ui.attention.choice import AttentionSettings
 from ui.attention.editing import asked_heads, heads_out, marked, offer_cut, take_switch
 from ui.attention.exhibits import attention_exhibit, stem
-from ui.attention.maps import AttentionChoice, Maps, shown_map
+from ui.attention.maps import AttentionChoice, Maps
 from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin
@@ -114,8 +114,15 @@ def _take(chosen: GridChoice) -> None:
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn = computed(view, choices.lines_for(choice))
-    draw_lines(drawn, choice, maps, "lines")
+    drawn, off = computed(view, choices.lines_for(choice)), heads_out(view, get_trace(view)) or {}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        draw_kinds(get_trace(view))
+        if len(choice.heads) == 1:
+            offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
+        if choice.heads:
+            _draw_way_inside(view, choice)
+    out = [head for head in choice.heads if off and off[choice.kind][head]]
+    draw_lines(drawn, choice, maps, "lines", out=out)
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
@@ -130,10 +137,6 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     )
     with summary:
         _offer_pair(choice, maps)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _draw_way_inside(view, choice)
-        if len(choice.heads) == 1:
-            offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
 
 
 def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
@@ -161,13 +164,14 @@ def draw_mass(where: DeltaGenerator) -> None:
 
 def draw_lines(
     drawn: Drawing, choice: AttentionChoice, maps: Maps, key: str, *, pins: bool = True,
-    beside: bool = False,
+    beside: bool = False, out: Sequence[Head] = (),
 ) -> None:  # fmt: skip
     """Mount lines and store the heads and the token chosen in them.
 
     Args:
         pins: whether the stored pin refers to a token of these maps.
         beside: whether other maps are next to these; heads that only the others have stay chosen.
+        out: heads removed.
     """
     groups = {"query": maps.query_groups, "key": maps.key_groups}
     pinned: Pin | None = None
@@ -186,7 +190,7 @@ def draw_lines(
             values[AttentionSettings.pin] = pinned
         url_state.store(values)
 
-    show(drawn.component(pinned, max_height=320), key=key, on_choose=changed)
+    show(drawn.component(pinned, 320, out), key=key, on_choose=changed)
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -214,10 +218,14 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
-    one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
+    one, other, sentences = against.ringed(
+        marked(view, choice, maps), against.other_map(view, choice)
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
+        if one.out:
+            st.caption("(removed)", width="content")
         cells_control()
         against.choose_second()
     left, right = st.columns(2, gap="medium")
@@ -361,8 +369,11 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
             cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
-        if choice.display == "matrix" and layer is not None and head is not None:
-            offer_switch(view, get_trace(view), choice.kind, layer, head)
+        if layer is not None and head is not None:
+            # On a grid, a mouse has switches.
+            where = "by_touch_switch" if choice.display == "grid" else "switch"
+            with st.container(key=where, width="content"):
+                offer_switch(view, get_trace(view), choice.kind, layer, head)
 
 
 def offer(

@@ -32,7 +32,7 @@ function component(given, host) {
     root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
     describe(lines, parts, heads, active(), choice.value);
     speak(lines, parts, heads);
-    parts.names.textContent = named(heads.map((at) => lines.drawn[at]));
+    parts.names.textContent = named(heads.map((at) => lines.drawn[at]), lines.out);
     parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length <= CLEAR;
     parts.whole.textContent = root.whole
       ? "Show one query"
@@ -88,13 +88,14 @@ function read({ header, body }) {
   const starts = new Uint32Array(n * k + 1);
   for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
   const one = header.layers * header.heads === 1; // a single map has no switches
-  return { ...header, one, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
+  return { ...header, one, out: new Set((header.out ?? []).map(String)), n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
 // Names heads as [layer, head] from 0, for the title.
-function named(heads) {
-  if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}`;
-  return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map(([layer, head]) => `${layer + 1}.${head + 1}`).join(", ")}`;
+function named(heads, out) {
+  const removed = (head) => out.has(String(head)) ? " (removed)" : "";
+  if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}${removed(heads[0])}`;
+  return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map((head) => `${head[0] + 1}.${head[1] + 1}${removed(head)}`).join(", ")}`;
 }
 
 function build(root, lines) {
@@ -202,6 +203,7 @@ function paint(root, lines, parts, view, heads, active, muted) {
     pen.globalAlpha = active ? 0.3 + 0.7 * strength : 0.12 + 0.78 * strength;
     pen.lineWidth = 0.8 + 2.6 * strength;
     pen.strokeStyle = colours[name % lines.drawn.length];
+    pen.setLineDash(lines.out.has(String(lines.drawn[name % lines.drawn.length])) ? [2, 7] : []);
     pen.stroke(path);
   }
   shade(lines, parts, heads, active);
@@ -306,9 +308,12 @@ function buildLegend(root, lines, legend, choice, view, soon) {
     for (const { button, head } of chips) {
       const lit = on.has(String(head));
       const colour = (lit && colours[drawn.get(String(head))]) || "";
+      const out = lines.out.has(String(head));
       button.setAttribute("aria-pressed", lit);
-      button.style.background = colour;
-      button.style.color = colour && inkOn(colour);
+      button.style.background = out ? "" : colour;
+      button.style.color = out ? "" : colour && inkOn(colour);
+      button.style.border = out && colour && `2px dashed ${colour}`;
+      button.style.textDecoration = out ? "line-through" : "";
     }
   };
   const chip = (head) => {
