@@ -114,15 +114,16 @@ def _take(chosen: GridChoice) -> None:
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn, off = computed(view, choices.lines_for(choice)), heads_out(view, get_trace(view)) or {}
+    drawn, trace = computed(view, choices.lines_for(choice)), get_trace(view)
+    off = (heads_out(view, trace) or {}).get(choice.kind)
+    out = [[*head] for head in choice.heads if off is not None and off[head]]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        draw_kinds(get_trace(view))
+        draw_kinds(trace)
         if len(choice.heads) == 1:
-            offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
+            offer_switch(view, trace, choice.kind, *choice.heads[0])
         if choice.heads:
             _draw_way_inside(view, choice)
-    out = [head for head in choice.heads if off and off[choice.kind][head]]
-    draw_lines(drawn, choice, maps, "lines", out=out)
+    draw_lines(replace(drawn, header=drawn.header | {"out": out}), choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
@@ -164,14 +165,13 @@ def draw_mass(where: DeltaGenerator) -> None:
 
 def draw_lines(
     drawn: Drawing, choice: AttentionChoice, maps: Maps, key: str, *, pins: bool = True,
-    beside: bool = False, out: Sequence[Head] = (),
+    beside: bool = False,
 ) -> None:  # fmt: skip
     """Mount lines and store the heads and the token chosen in them.
 
     Args:
         pins: whether the stored pin refers to a token of these maps.
         beside: whether other maps are next to these; heads that only the others have stay chosen.
-        out: heads removed.
     """
     groups = {"query": maps.query_groups, "key": maps.key_groups}
     pinned: Pin | None = None
@@ -190,7 +190,7 @@ def draw_lines(
             values[AttentionSettings.pin] = pinned
         url_state.store(values)
 
-    show(drawn.component(pinned, 320, out), key=key, on_choose=changed)
+    show(drawn.component(pinned, max_height=320), key=key, on_choose=changed)
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -218,9 +218,8 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
-    one, other, sentences = against.ringed(
-        marked(view, choice, maps), against.other_map(view, choice)
-    )
+    one = marked(view, choice, maps)
+    one, other, sentences = against.ringed(one, against.other_map(view, choice))
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
@@ -370,9 +369,8 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
         _draw_way_inside(view, choice)
         layer, head = choice.cell
         if layer is not None and head is not None:
-            # On a grid, a mouse has switches.
-            where = "by_touch_switch" if choice.display == "grid" else "switch"
-            with st.container(key=where, width="content"):
+            key = "by_touch_switch" if choice.display == "grid" else None  # a mouse has the grid's
+            with st.container(key=key, width="content"):
                 offer_switch(view, get_trace(view), choice.kind, layer, head)
 
 

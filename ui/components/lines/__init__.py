@@ -36,19 +36,17 @@ class Drawing:
     share: float  # fraction of the heads' weight that the lines hold
 
     def component(
-        self, pinned: Pin | None = None, max_height: int = 640, out: Sequence[Head] = ()
+        self, pinned: Pin | None = None, max_height: int = 640
     ) -> Component[tuple[tuple[Head, ...], Pin | None]]:
         """Return the lines, with a legend that switches heads on and off, as a component.
 
         Args:
             pinned: show this token's lines alone until another token is hovered.
             max_height: largest height of the token lists in pixels; longer ones scroll.
-            out: heads removed from the model, whose lines are dashed.
         """
         heads = [list(head) for head in self.heads]
-        more = {"max_height": max_height, "out": [list(head) for head in out]}
         return Component(
-            "lines", {**self.header, **more}, self.body.tobytes(),
+            "lines", {**self.header, "max_height": max_height}, self.body.tobytes(),
             choice={"heads": heads, "pin": None if pinned is None else list(pinned)},
             parse=lambda reported: parse_choice(reported, self.shape),
         )  # fmt: skip

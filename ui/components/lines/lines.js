@@ -29,18 +29,22 @@ function component(given, host) {
     view.waiting = false;
     const heads = shownHeads();
     paint(root, lines, parts, view, heads, active(), leads());
-    root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
+    root.dataset.lines = linesOf(lines, heads, active()).length; // in and out of the window
     describe(lines, parts, heads, active(), choice.value);
     speak(lines, parts, heads);
     parts.names.textContent = named(heads.map((at) => lines.drawn[at]), lines.out);
     parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length <= CLEAR;
     parts.whole.textContent = root.whole
       ? "Show one query"
-      : `Show the lines of all queries (${countOf(lines, heads, null)})`;
+      : `Show the lines of all queries (${linesOf(lines, heads, null).length})`;
   };
   const soon = () => {
     if (!view.waiting) requestAnimationFrame(draw);
     view.waiting = true;
+  };
+  const look = (name, value) => {
+    view[name] = value;
+    soon();
   };
   const pin = (at) => {
     const same = String(choice.value.pin) === String(at);
@@ -50,10 +54,6 @@ function component(given, host) {
   for (const [side, tokens] of Object.entries(parts.tokens)) {
     rove(tokens);
     tokens.forEach((token, at) => {
-      const look = (name, value) => {
-        view[name] = value;
-        soon();
-      };
       token.onpointerenter = () => look("hover", [side, at]);
       token.onpointerleave = () => look("hover", null);
       token.onfocus = () => look("focus", token.matches(":focus-visible") ? [side, at] : null);
@@ -71,7 +71,7 @@ function component(given, host) {
     root.whole = !root.whole;
     soon();
   };
-  const recolour = buildLegend(root, lines, parts.legend, choice, view, soon);
+  const recolour = buildLegend(root, lines, parts.legend, choice, look, soon);
   const stop = watch(root, () => {
     layOut(root, lines, parts, view);
     recolour();
@@ -242,12 +242,6 @@ function linesOf(lines, heads, active) {
   return visible(lines, { row: 1, height: Infinity }, heads, active, -1);
 }
 
-function countOf(lines, heads, active) {
-  if (active) return linesOf(lines, heads, active).length;
-  const { n, starts } = lines;
-  return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
-}
-
 // Writes the lines of the heads on screen in words, query by query.
 function speak(lines, parts, heads) {
   if (parts.told === String(heads)) return;
@@ -294,7 +288,7 @@ function describe(lines, parts, heads, active, { pin }) {
 
 // Builds a switch for every head (offline: for the heads that were sent), one row per layer. Returns a
 // function that colours the switches for the current theme.
-function buildLegend(root, lines, legend, choice, view, soon) {
+function buildLegend(root, lines, legend, choice, look, soon) {
   const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
   const chips = [];
   const set = (heads) => {
@@ -308,28 +302,22 @@ function buildLegend(root, lines, legend, choice, view, soon) {
     for (const { button, head } of chips) {
       const lit = on.has(String(head));
       const colour = (lit && colours[drawn.get(String(head))]) || "";
-      const out = lines.out.has(String(head));
       button.setAttribute("aria-pressed", lit);
-      button.style.background = out ? "" : colour;
-      button.style.color = out ? "" : colour && inkOn(colour);
-      button.style.border = out && colour && `2px dashed ${colour}`;
-      button.style.textDecoration = out ? "line-through" : "";
+      Object.assign(button.style, lines.out.has(String(head))
+        ? { border: colour && `2px dashed ${colour}`, textDecoration: "line-through" }
+        : { background: colour, color: colour && inkOn(colour) });
     }
   };
   const chip = (head) => {
     const key = String(head);
-    const alone = (value) => {
-      view.head = value;
-      soon();
-    };
     const button = make("button", "chip", String(head[1] + 1), {
       "aria-label": `Layer ${head[0] + 1}, head ${head[1] + 1}`,
       onclick() {
         const others = choice.value.heads.filter((other) => String(other) !== key);
         set(others.length < choice.value.heads.length ? others : others.concat([head]));
       },
-      onpointerenter: () => alone(drawn.get(key) ?? null),
-      onpointerleave: () => alone(null),
+      onpointerenter: () => look("head", drawn.get(key) ?? null),
+      onpointerleave: () => look("head", null),
     });
     chips.push({ button, head });
     return button;
