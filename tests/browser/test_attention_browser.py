@@ -267,7 +267,7 @@ def test_the_large_map_fills_its_screen_or_scrolls(open_page: OpenPage, address:
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_text("Tap one to enlarge it")).to_be_visible()
     until_passes(page, lambda: check_scrolling(lens))
-    # A tap enlarges a map, also where a mouse has a switch, and reads what a mouse reads by pointing.
+    # A tap enlarges a map, also where a mouse has a switch, and reads a cell as a mouse does.
     for what in (page.locator(".grid .switch").nth(1), lens.locator("canvas.cells")):
         what.scroll_into_view_if_needed()
         box = waiting.at_rest(page, what.bounding_box) or {}
