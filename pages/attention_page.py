@@ -77,7 +77,7 @@ def draw(side: Side) -> None:
             draw_hint(view, trace, name)
     # With several kinds, the grid has tabs and switches between them in the browser.
     tabs = choice.display == "grid" and len(kinds_of(trace)) > 1
-    if not tabs and choice.display != "matrix":
+    if not tabs and choice.display == "grid":
         views.draw_kinds(trace)
     VIEWS[name](shown, choice, chosen_maps)
     if view.kind == "checkpoint":

@@ -19,7 +19,7 @@ from ui.attention import maps as mapping
 from ui.attention.choice import AttentionSettings
 from ui.attention.editing import asked_heads, heads_out, marked, offer_cut, take_switch
 from ui.attention.exhibits import attention_exhibit, stem
-from ui.attention.maps import AttentionChoice, Maps, shown_map
+from ui.attention.maps import AttentionChoice, Maps
 from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin
@@ -114,8 +114,16 @@ def _take(chosen: GridChoice) -> None:
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw lines between tokens for a set of heads."""
-    drawn = computed(view, choices.lines_for(choice))
-    draw_lines(drawn, choice, maps, "lines")
+    drawn, trace = computed(view, choices.lines_for(choice)), get_trace(view)
+    off = (heads_out(view, trace) or {}).get(choice.kind)
+    out = [[*head] for head in choice.heads if off is not None and off[head]]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        draw_kinds(trace)
+        if len(choice.heads) == 1:
+            offer_switch(view, trace, choice.kind, *choice.heads[0])
+        if choice.heads:
+            _draw_way_inside(view, choice)
+    draw_lines(replace(drawn, header=drawn.header | {"out": out}), choice, maps, "lines")
     slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
@@ -130,10 +138,6 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     )
     with summary:
         _offer_pair(choice, maps)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _draw_way_inside(view, choice)
-        if len(choice.heads) == 1:
-            offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
 
 
 def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
@@ -214,10 +218,13 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 def draw_against(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map by two measures, and the cells on which they disagree."""
-    one, other, sentences = against.ringed(shown_map(maps, choice), against.other_map(view, choice))
+    one = marked(view, choice, maps)
+    one, other, sentences = against.ringed(one, against.other_map(view, choice))
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="place"):
         draw_kinds(get_trace(view))
         _draw_place(choice, maps, width=150)
+        if one.out:
+            st.caption("(removed)", width="content")
         cells_control()
         against.choose_second()
     left, right = st.columns(2, gap="medium")
@@ -361,8 +368,10 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
             cells_control()
         _draw_way_inside(view, choice)
         layer, head = choice.cell
-        if choice.display == "matrix" and layer is not None and head is not None:
-            offer_switch(view, get_trace(view), choice.kind, layer, head)
+        if layer is not None and head is not None:
+            key = "by_touch_switch" if choice.display == "grid" else None  # a mouse has the grid's
+            with st.container(key=key, width="content"):
+                offer_switch(view, get_trace(view), choice.kind, layer, head)
 
 
 def offer(

@@ -338,7 +338,7 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
         return
     heads = head_of(trace, kind, layer, head)
     out = bool(view.entry.ref.edits) and off_now(kind, heads)
-    about = f"Translate {'with' if out else 'without'} this head, on every page."
+    about = None if out else "Translate without this head, on every page."
     if _button("Take it out", "Bring it back", "edit_switch", about, out=out):
         switch_head(trace, kind, layer, head)
         st.rerun()

@@ -247,7 +247,7 @@ function withSwitch(sheet, map, row, column, actions) {
     : column < heads ? `Head ${column + 1} of all layers` : row < layers ? `All heads of ${of}` : "All heads";
   const turn = make("button", "switch", {
     "data-turns": `${row} ${column}`, role: "switch", "aria-label": name, tabindex: -1,
-    onclick: (event) => actions.turn(row, column, event.shiftKey),
+    onclick: (event) => event.pointerType === "touch" ? map.click() : actions.turn(row, column, event.shiftKey),
   });
   return make("span", "cell", map, make("span", "", { role: "gridcell" }, turn));
 }

@@ -17,8 +17,10 @@ export function drawAll(root, pane) {
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
   const gap = parseFloat(getComputedStyle(table).rowGap);
-  const room = (classHeight(table, 7.5) - gap) / cells.length - gap; // a key, a scale and what is read are below
-  const height = Math.round(Math.max(width * Math.min(1.25, Math.max(0.45, queries / keys)), Math.min(1.2 * width * Math.min(1, queries / keys), room)));
+  const room = (rem) => (classHeight(table, rem) - gap) / cells.length - gap;
+  const own = width * Math.min(1.25, Math.max(0.45, queries / keys));
+  const least = Math.min(own, Math.max(0.45 * width, classHeight(table, 0) ? room(2.4) : own)); // above a bar of edits
+  const height = Math.round(Math.max(least, Math.min(1.2 * width * Math.min(1, queries / keys), room(7.5)))); // a key, a scale and what is read are below
   table.style.setProperty("--map-height", `${height}px`);
   pane.key.hidden = width <= 40; // as the words
   table.classList.toggle("named", pane.named && width > 40);

@@ -29,18 +29,22 @@ function component(given, host) {
     view.waiting = false;
     const heads = shownHeads();
     paint(root, lines, parts, view, heads, active(), leads());
-    root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
+    root.dataset.lines = linesOf(lines, heads, active()).length; // in and out of the window
     describe(lines, parts, heads, active(), choice.value);
     speak(lines, parts, heads);
-    parts.names.textContent = named(heads.map((at) => lines.drawn[at]));
+    parts.names.textContent = named(heads.map((at) => lines.drawn[at]), lines.out);
     parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length <= CLEAR;
     parts.whole.textContent = root.whole
       ? "Show one query"
-      : `Show the lines of all queries (${countOf(lines, heads, null)})`;
+      : `Show the lines of all queries (${linesOf(lines, heads, null).length})`;
   };
   const soon = () => {
     if (!view.waiting) requestAnimationFrame(draw);
     view.waiting = true;
+  };
+  const look = (name, value) => {
+    view[name] = value;
+    soon();
   };
   const pin = (at) => {
     const same = String(choice.value.pin) === String(at);
@@ -50,10 +54,6 @@ function component(given, host) {
   for (const [side, tokens] of Object.entries(parts.tokens)) {
     rove(tokens);
     tokens.forEach((token, at) => {
-      const look = (name, value) => {
-        view[name] = value;
-        soon();
-      };
       token.onpointerenter = () => look("hover", [side, at]);
       token.onpointerleave = () => look("hover", null);
       token.onfocus = () => look("focus", token.matches(":focus-visible") ? [side, at] : null);
@@ -71,7 +71,7 @@ function component(given, host) {
     root.whole = !root.whole;
     soon();
   };
-  const recolour = buildLegend(root, lines, parts.legend, choice, view, soon);
+  const recolour = buildLegend(root, lines, parts.legend, choice, look, soon);
   const stop = watch(root, () => {
     layOut(root, lines, parts, view);
     recolour();
@@ -88,13 +88,14 @@ function read({ header, body }) {
   const starts = new Uint32Array(n * k + 1);
   for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
   const one = header.layers * header.heads === 1; // a single map has no switches
-  return { ...header, one, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
+  return { ...header, one, out: new Set((header.out ?? []).map(String)), n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
 }
 
 // Names heads as [layer, head] from 0, for the title.
-function named(heads) {
-  if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}`;
-  return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map(([layer, head]) => `${layer + 1}.${head + 1}`).join(", ")}`;
+function named(heads, out) {
+  const removed = (head) => out.has(String(head)) ? " (removed)" : "";
+  if (heads.length === 1) return `layer ${heads[0][0] + 1}, head ${heads[0][1] + 1}${removed(heads[0])}`;
+  return heads.length > CLEAR || !heads.length ? `${heads.length} heads` : `heads ${heads.map((head) => `${head[0] + 1}.${head[1] + 1}${removed(head)}`).join(", ")}`;
 }
 
 function build(root, lines) {
@@ -202,6 +203,7 @@ function paint(root, lines, parts, view, heads, active, muted) {
     pen.globalAlpha = active ? 0.3 + 0.7 * strength : 0.12 + 0.78 * strength;
     pen.lineWidth = 0.8 + 2.6 * strength;
     pen.strokeStyle = colours[name % lines.drawn.length];
+    pen.setLineDash(lines.out.has(String(lines.drawn[name % lines.drawn.length])) ? [2, 7] : []);
     pen.stroke(path);
   }
   shade(lines, parts, heads, active);
@@ -238,12 +240,6 @@ function shade(lines, parts, heads, active) {
 
 function linesOf(lines, heads, active) {
   return visible(lines, { row: 1, height: Infinity }, heads, active, -1);
-}
-
-function countOf(lines, heads, active) {
-  if (active) return linesOf(lines, heads, active).length;
-  const { n, starts } = lines;
-  return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
 }
 
 // Writes the lines of the heads on screen in words, query by query.
@@ -292,7 +288,7 @@ function describe(lines, parts, heads, active, { pin }) {
 
 // Builds a switch for every head (offline: for the heads that were sent), one row per layer. Returns a
 // function that colours the switches for the current theme.
-function buildLegend(root, lines, legend, choice, view, soon) {
+function buildLegend(root, lines, legend, choice, look, soon) {
   const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
   const chips = [];
   const set = (heads) => {
@@ -307,24 +303,21 @@ function buildLegend(root, lines, legend, choice, view, soon) {
       const lit = on.has(String(head));
       const colour = (lit && colours[drawn.get(String(head))]) || "";
       button.setAttribute("aria-pressed", lit);
-      button.style.background = colour;
-      button.style.color = colour && inkOn(colour);
+      Object.assign(button.style, lines.out.has(String(head))
+        ? { border: colour && `2px dashed ${colour}`, textDecoration: "line-through" }
+        : { background: colour, color: colour && inkOn(colour) });
     }
   };
   const chip = (head) => {
     const key = String(head);
-    const alone = (value) => {
-      view.head = value;
-      soon();
-    };
     const button = make("button", "chip", String(head[1] + 1), {
       "aria-label": `Layer ${head[0] + 1}, head ${head[1] + 1}`,
       onclick() {
         const others = choice.value.heads.filter((other) => String(other) !== key);
         set(others.length < choice.value.heads.length ? others : others.concat([head]));
       },
-      onpointerenter: () => alone(drawn.get(key) ?? null),
-      onpointerleave: () => alone(null),
+      onpointerenter: () => look("head", drawn.get(key) ?? null),
+      onpointerleave: () => look("head", null),
     });
     chips.push({ button, head });
     return button;

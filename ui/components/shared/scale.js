@@ -8,8 +8,9 @@ export function buildScale(low, high, ...more) {
 }
 
 // The scale of a map's weights, or of differences: to a limit on both sides, or as far as they go on each.
-export function scaleOf({ ends, limit, range: [low, high] = [limit, limit] }) {
-  if (limit) return buildScale(low ? `${ends[0]} \u2212${low}` : "0", high ? `+${high} ${ends[1]}` : "0");
+export function scaleOf({ ends, limit, noun = "", range: [low, high] = [limit, limit] }) {
+  const unit = noun.includes(" in ") ? ` ${noun.split(" in ")[1]}` : "";
+  if (limit) return buildScale(low ? `${ends[0]} \u2212${low}${unit}` : "0", high ? `+${high}${unit} ${ends[1]}` : "0");
   return buildScale("0", "1", make("span", "unit reading"));
 }
 
