@@ -145,7 +145,7 @@ def histories(
     near = alt.selection_point("near", on="pointerover", fields=["model"], empty=False)
     is_chosen = f"near.model ? near.model[0] === datum.model : datum.model === {json.dumps(chosen)}"
     words = "width < 600 ? datum.short : datum.long"
-    room = "width < 600 ? min(0.46 * width, 170) : 290"
+    room = "width < 600 ? min(0.53 * width, 190) : 290"
     colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({room})")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
@@ -153,7 +153,8 @@ def histories(
         detail=alt.Detail("model:N"),
     )  # fmt: skip
     x, y = chart.encoding.x, chart.encoding.y
-    x["scale"].range, y["axis"].grid = [0, right], False
+    x["scale"].range, x["axis"].grid, y["axis"].grid = [0, right], False, False
+    chart.encoding.tooltip = tips("model:N", "update:Q", ("value:Q", ".2f", title))
     chart.encoding.strokeDash = chart.config = alt.Undefined
     catch = chart.mark_line(strokeWidth=17).encode(opacity=alt.OpacityValue(0))
     base = points(ends).encode(color=colour, tooltip=alt.value(None))

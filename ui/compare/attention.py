@@ -200,9 +200,9 @@ def _draw_row(both: Both, display: str) -> None:
     if display == "difference":
         name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
         about = f"**{name}.** Orange: A looks more; blue: B looks more."
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(key="compare_row", horizontal=True, vertical_alignment="center"):
         if about:
-            st.markdown(about, width="content")
+            st.markdown(about, width="stretch")
         if other:
             st.button(
                 DISPLAYS[other][0], key="to_difference", disabled=not fit.units,
