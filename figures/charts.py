@@ -124,9 +124,7 @@ def bars(
     label = base.mark_text(align="left", dx=6, color=CHROME[theme].ink, fontSize=13)
     shapes = base.mark_bar(cornerRadiusEnd=3).encode(color=accented("datum.marked", theme))
     numbers = label.encode(text=alt.Text("value:Q", format=written))
-    # Names drawn larger than measured reach out a little further.
-    room = {"left": 8, "top": 0, "right": 0, "bottom": 0}
-    return quiet(alt.layer(shapes, numbers), theme, height=height, padding=room)
+    return quiet(alt.layer(shapes, numbers), theme, height=height, padding=8)
 
 
 def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:

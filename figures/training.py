@@ -149,12 +149,11 @@ def histories(
     colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({room})")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
-        color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
-        detail=alt.Detail("model:N"),
+        opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)), detail=alt.Detail("model:N"),
+        color=colour, tooltip=tips("model:N", "update:Q", ("value:Q", ".2f", title)),
     )  # fmt: skip
     x, y = chart.encoding.x, chart.encoding.y
     x["scale"].range, x["axis"].grid, y["axis"].grid = [0, right], False, False
-    chart.encoding.tooltip = tips("model:N", "update:Q", ("value:Q", ".2f", title))
     chart.encoding.strokeDash = chart.config = alt.Undefined
     catch = chart.mark_line(strokeWidth=17).encode(opacity=alt.OpacityValue(0))
     base = points(ends).encode(color=colour, tooltip=alt.value(None))

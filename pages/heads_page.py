@@ -27,9 +27,8 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     st.markdown(views.about_table(opened, role, measure, head))
     above = st.container()
     table, beside = st.columns([7, 6], gap="small") if measure else [st.container() for _ in "ab"]
-    with (beside if measure and presenting() else above).container(
-        key="after_choice", horizontal=True, vertical_alignment="center"
-    ):
+    place = beside if measure and presenting() else above
+    with place.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")

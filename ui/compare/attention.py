@@ -202,7 +202,7 @@ def _draw_row(both: Both, display: str) -> None:
         about = f"**{name}.** Orange: A looks more; blue: B looks more."
     with st.container(key="compare_row", horizontal=True, vertical_alignment="center"):
         if about:
-            st.markdown(about, width="stretch")
+            st.markdown(about, width="content")
         if other:
             st.button(
                 DISPLAYS[other][0], key="to_difference", disabled=not fit.units,

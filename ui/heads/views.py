@@ -41,7 +41,6 @@ _MOST, _AROUND = 3, 2
 #: Words from which roles show in a visitor's own sentences: with English → German, everyday, 24 of
 #: 96 heads at 116 words, 5 at 86, and none at 59.
 ENOUGH = 120
-_PAIRS = "pairs of words"
 #: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
@@ -220,17 +219,16 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
     if finding.again_score >= 0:
         second, both = plain(study.second.replace("_", " ")), " on both texts"
         again = f", and {percent(finding.again_score)} on a second text ({second})"
-    rule = f"the best simple rule, *{best}* ({percent(rules(finding)[best])})"
+    rule = f"the best simple rule, *{best}* ({percent(rules(finding)[best])}){both}"
+    holds = f"This clearly beats {rule}: it is the head's role."
+    if not finding.named:
+        holds = f"A role must clearly beat {rule}, so this is no role of its own."
     words.markdown(
-        f"The role *{plain(role.title)}* fits **{percent(finding.score)}** of "
-        f"{finding.pairs:,} {'tokens' if role.needs == 'text' else _PAIRS} (95% interval "
-        f"{percent(finding.low)} to {percent(finding.high)}){again}. "
-        + (
-            f"This clearly beats {rule}{both}: it is the head's role."
-            if finding.named
-            else f"A role must clearly beat {rule}{both}, so this is no role of its own."
-        )
-        + f"  \n:gray[Nearest other roles: {others or 'none measured'}.]" * (not presenting())
+        f"The role *{plain(role.title)}* fits **{percent(finding.score)}** of {finding.pairs:,} "
+        f"{'tokens' if role.needs == 'text' else 'pairs of words'} (95% interval "
+        f"{percent(finding.low)} to {percent(finding.high)}){again}. {holds}"
+        + f"  \n:gray[Nearest other roles: {others or 'none measured'}.]"
+        * (not presenting())
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")

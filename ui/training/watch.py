@@ -76,14 +76,14 @@ def draw_watch() -> None:
 
 def _draw_shipped() -> None:
     """Draw the losses of the installed models' training, the chosen model's in colour."""
-    entries = [
-        entry for entry in current_entries()
+    entries = {
+        title_of(entry): entry for entry in current_entries()
         if entry.ok and entry.updates is None
         and any(math.isfinite(at.val_nll) for at in entry.history.snapshots)
-    ]  # fmt: skip
+    }  # fmt: skip
     lines = {
-        title_of(entry): [(at.updates, at.val_nll) for at in entry.history.snapshots]
-        for entry in entries
+        title: [(at.updates, at.val_nll) for at in entry.history.snapshots]
+        for title, entry in entries.items()
     }
     if lines:
         st.markdown(
@@ -91,9 +91,8 @@ def _draw_shipped() -> None:
             "it did not train on: lower is better. Most is learned in a few hundred updates. "
             "Compare shapes, not heights: letters and German are not equally hard to guess."
         )
-        chosen = {entry.name: title_of(entry) for entry in entries}.get(
-            url_state.get(CHECKPOINT), ""
-        )
+        titles = {entry.name: title for title, entry in entries.items()}
+        chosen = titles.get(url_state.get(CHECKPOINT), "")
         short = {name: re.sub("|".join(_SHORT), lambda at: _SHORT[at[0]], name) for name in lines}
         height = round(360 / text_scale())  # while presenting it is enlarged as its type
         theme, level = current_theme(), ("even guess: 8.99", math.log(8000))
