@@ -66,8 +66,9 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
         result = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
-        names = "gradient", "removal", "sharpness"
-        measures = [*importance(tracer, lines, names=names, report=report)]
+        measures = [*importance(
+            tracer, lines, names=("gradient", "removal", "sharpness"), report=report
+        )]  # fmt: skip
         about = {"sentences": len(lines), "text": "of your own sentences",
                  "reliability": {name: value for name, _, value in measures}}  # fmt: skip
         result = replace(
