@@ -145,7 +145,7 @@ def histories(
     near = alt.selection_point("near", on="pointerover", fields=["model"], empty=False)
     is_chosen = f"near.model ? near.model[0] === datum.model : datum.model === {json.dumps(chosen)}"
     words = "width < 600 ? datum.short : datum.long"
-    room = "width < 600 ? min(0.53 * width, 190) : 290"
+    room = "width < 600 ? min(0.56 * width, 195) : 290"
     colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({room})")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
