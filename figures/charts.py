@@ -124,7 +124,7 @@ def bars(
     label = base.mark_text(align="left", dx=6, color=CHROME[theme].ink, fontSize=13)
     shapes = base.mark_bar(cornerRadiusEnd=3).encode(color=accented("datum.marked", theme))
     numbers = label.encode(text=alt.Text("value:Q", format=written))
-    return quiet(alt.layer(shapes, numbers), theme, height=height)
+    return quiet(alt.layer(shapes, numbers), theme, height=height, padding={"left": 8})
 
 
 def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:

@@ -145,15 +145,15 @@ def histories(
     near = alt.selection_point("near", on="pointerover", fields=["model"], empty=False)
     is_chosen = f"near.model ? near.model[0] === datum.model : datum.model === {json.dumps(chosen)}"
     words = "width < 600 ? datum.short : datum.long"
-    room = "width < 600 ? min(0.46 * width, 170) : 290"
+    room = "width < 600 ? min(0.56 * width, 195) : 290"
     colour, right = accented(is_chosen, theme), alt.ExprRef(f"width - ({room})")
     chart: Any = curves(lines, title, theme)
     chart = chart.encode(
-        color=colour, opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)),
-        detail=alt.Detail("model:N"),
+        opacity=alt.OpacityValue(**either(is_chosen, 1, 0.45)), detail=alt.Detail("model:N"),
+        color=colour, tooltip=tips("model:N", "update:Q", ("value:Q", ".2f", title)),
     )  # fmt: skip
     x, y = chart.encoding.x, chart.encoding.y
-    x["scale"].range, y["axis"].grid = [0, right], False
+    x["scale"].range, x["axis"].grid, y["axis"].grid = [0, right], False, False
     chart.encoding.strokeDash = chart.config = alt.Undefined
     catch = chart.mark_line(strokeWidth=17).encode(opacity=alt.OpacityValue(0))
     base = points(ends).encode(color=colour, tooltip=alt.value(None))

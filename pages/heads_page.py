@@ -4,6 +4,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.presenter import presenting
 from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.heads import views
@@ -24,12 +25,14 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
     st.markdown(views.about_table(opened, role, measure, head))
-    with st.container(key="after_choice", horizontal=True, vertical_alignment="center"):
+    above = st.container()
+    table, beside = st.columns([7, 6], gap="small") if measure else [st.container() for _ in "ab"]
+    place = beside if measure and presenting() else above
+    with place.container(key="after_choice", horizontal=True, vertical_alignment="center"):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")
         views.offer(view, opened, tested)
-    table, beside = st.columns([7, 6], gap="small") if measure else [st.container() for _ in "ab"]
     with table:
         about = views.draw_table(opened, role, measure, head)
     with beside, st.container(key="result_head"):

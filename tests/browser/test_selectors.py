@@ -25,6 +25,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ("", {"tour": "decoding", "stop": "5", "guess": "0"}),
     ("attention", {"display": "matrix", "edit": "off cross.1.1", "kind": "cross", "layer": "2",
                    "head": "1", "queries": "2", "keys": "3"}),
+    ("compare", {"edit": "off cross.1.1", "present": "on"}), ("heads", {"present": "on"}),
     ("compare", {"scored": "on"}), ("attention", {"display": "against", "present": "on"}),
     ("", {"edit": "off cross.1.1"}), ("", {"present": "on"}), ("", {"lecture": "attention"}),
     ("removals", {"present": "on", "edit": "off cross.1.1"}),

@@ -73,7 +73,7 @@ def test_the_page_opens_on_the_best_head_of_a_role_and_says_which_rule_it_does_n
     assert sorted(rules(best).values()) == sorted(controls)
     said = texts(app)
     assert "No head clearly beats" in said and f": {max(controls):.1%}." in said
-    assert f"{best.score:.1%} of {best.pairs:,}" in said and "so this is not its role" in said
+    assert f"{best.score:.1%} of {best.pairs:,}" in said and "this is no role of its own" in said
 
 
 def test_another_head_and_role_are_in_the_link(page: Any, made: Study) -> None:

@@ -200,7 +200,7 @@ def _draw_row(both: Both, display: str) -> None:
     if display == "difference":
         name = f"{KIND_NAMES[both.kind]}, {plain(both.difference.name)}"
         about = f"**{name}.** Orange: A looks more; blue: B looks more."
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(key="compare_row", horizontal=True, vertical_alignment="center"):
         if about:
             st.markdown(about, width="content")
         if other:

@@ -91,12 +91,9 @@ def _draw_link(side: Side, section: Section) -> None:
     if (reason := why_not(view, page)) is not None:
         st.caption(plain(reason))
         return
-    assert section.beside.settings is not None
-    changes = {
-        CHECKPOINT: view.checkpoint,
-        SENTENCE: view.sentence,
-        **section.beside.settings(side),
-    }
+    settings = section.beside.settings
+    assert settings is not None
+    changes = {CHECKPOINT: view.checkpoint, SENTENCE: view.sentence, **settings(side)}
     changes[EDITS] = url_state.get(EDITS) if view.entry.ref.edits else ""
     if side.letter == "B":
         changes |= {PREFIX: (), TARGET: view.target}
@@ -231,10 +228,8 @@ def draw_choice(setup: Setup) -> None:
     choose_one("Compare", CompareChoice.pairing, names, row, chosen=setup.pairing, wrap=False)
     if setup.pairing == "models":
         row.markdown(f"**A** {plain(shorten(title(setup.left.checkpoint), 40))}", width="content")
-    if setup.pairing == "edits":
-        row.markdown("**A** the original · **B** the edited model", width="content")
-    else:
-        row.markdown("**B**", width="content")
+    about = "**A** the original · **B** the edited model" if setup.pairing == "edits" else "**B**"
+    row.markdown(about, width="content")
     if setup.pairing == "models":
         row.selectbox(
             "Second model", setup.others, format_func=title, label_visibility="collapsed",

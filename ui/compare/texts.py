@@ -46,11 +46,8 @@ def _compare_pieces(pair: Pair) -> Download | None:
     download = both_of(pair, _pieces_figure, "Tokens")
     if len(pair.shown) < 2:
         return download
-    table: dict[str, Sequence[str]] = {
-        "what": (
-            "pieces", "words", "pieces per word", "not in the vocabulary", "vocabulary size",
-        )
-    }  # fmt: skip
+    what = "pieces", "words", "pieces per word", "not in the vocabulary", "vocabulary size"
+    table: dict[str, Sequence[str]] = {"what": what}
     readings = []
     for side in pair.shown:
         reading, tokenizer = reading_of_side(side)

@@ -41,7 +41,6 @@ _MOST, _AROUND = 3, 2
 #: Words from which roles show in a visitor's own sentences: with English → German, everyday, 24 of
 #: 96 heads at 116 words, 5 at 86, and none at 59.
 ENOUGH = 120
-_PAIRS = "pairs of a word and the one that the role names"
 #: Minimum rank correlation, over its whole interval, for two measures to agree.
 AGREE = 0.5
 
@@ -216,17 +215,18 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head, trace: Trace) 
         f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
         for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
-    again = ""
+    again, both, best = "", "", best_rule(finding)
     if finding.again_score >= 0:
-        second = plain(study.second.replace("_", " "))
-        again = f", and in {percent(finding.again_score)} on a second text ({second})"
+        second, both = plain(study.second.replace("_", " ")), " on both texts"
+        again = f", and {percent(finding.again_score)} on a second text ({second})"
+    rule = f"the best simple rule, *{best}* ({percent(rules(finding)[best])}){both}"
+    holds = f"This clearly beats {rule}: it is the head's role."
+    if not finding.named:
+        holds = f"A role must clearly beat {rule}, so this is no role of its own."
     words.markdown(
-        f"The head follows the role *{plain(role.title)}* in **{percent(finding.score)}** of "
-        f"{finding.pairs:,} {'tokens' if role.needs == 'text' else _PAIRS} (95% interval "
-        f"{percent(finding.low)} to {percent(finding.high)}){again}. The score is "
-        f"{'' if finding.named else 'not '}clearly above every simple rule"
-        f"{' on both texts' if finding.again_score >= 0 else ''}"
-        f"{', so this is its role' if finding.named else ', so this is not its role'}."
+        f"The role *{plain(role.title)}* fits **{percent(finding.score)}** of {finding.pairs:,} "
+        f"{'tokens' if role.needs == 'text' else 'pairs of words'} (95% interval "
+        f"{percent(finding.low)} to {percent(finding.high)}){again}. {holds}"
         + f"  \n:gray[Nearest other roles: {others or 'none measured'}.]"
         * (not presenting())
     )

@@ -10,15 +10,20 @@ export const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLit
 // that the first Back would seem to do nothing: the second address takes the place of the first.
 export function replaceBareAddresses() {
   const { pushState } = history;
+  keepColourKeys(); // of charts drawn before this script was here
   if (pushState.replacesBare) return;
   history.pushState = (state, title, address) => {
     const to = new URL(address ?? "", location.href);
     const bare = !location.search && to.search && to.pathname === location.pathname;
     (bare ? history.replaceState : pushState).call(history, state, title, address);
-    // Vega's colour keys name their gradients by the whole address, which is another one now.
-    for (const key of document.querySelectorAll("svg.marks [fill^='url(']")) {
-      key.setAttribute("fill", key.getAttribute("fill").replace(/\(.*#/, "(#"));
-    }
+    keepColourKeys();
   };
   history.pushState.replacesBare = true;
+}
+
+// Vega's colour keys name their gradients by the whole address, which changes.
+function keepColourKeys() {
+  for (const key of document.querySelectorAll("svg.marks [fill^='url(']")) {
+    key.setAttribute("fill", key.getAttribute("fill").replace(/\(.*#/, "(#"));
+  }
 }

@@ -73,7 +73,6 @@ MEASURE: Param[str] = Param("table3", url_state.one_of(MEASURES), "nll")
 #: Names of the watched runs, separated by commas.
 WATCHED: Param[str] = Param("watch", url_state.text(80), "")
 
-
 #: Session state: the name of this session's last run.
 _LAST = "headlight_last_run"
 

@@ -1,6 +1,7 @@
 """Live curves of `python -m transformer train`, read from the runs' folders."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ _CURVES = (
     ("learning rate", "update", "lr"),
     ("target pieces per second", "update", "tokens_per_second"),
 )
+
+#: Words of titles, and what a narrow chart has for them.
+_SHORT = {
+    "English": "EN", "German": "DE", "French": "FR", "photo captions": "photos",
+    ": fills gaps in English": "", ": continues English": "",
+}  # fmt: skip
 
 
 def draw_watch() -> None:
@@ -69,15 +76,14 @@ def draw_watch() -> None:
 
 def _draw_shipped() -> None:
     """Draw the losses of the installed models' training, the chosen model's in colour."""
-    entries = [
-        entry for entry in current_entries()
+    entries = {
+        title_of(entry): entry for entry in current_entries()
         if entry.ok and entry.updates is None
         and any(math.isfinite(at.val_nll) for at in entry.history.snapshots)
-    ]  # fmt: skip
-    names = {title_of(entry): entry.name for entry in entries}
+    }  # fmt: skip
     lines = {
-        title_of(entry): [(at.updates, at.val_nll) for at in entry.history.snapshots]
-        for entry in entries
+        title: [(at.updates, at.val_nll) for at in entry.history.snapshots]
+        for title, entry in entries.items()
     }
     if lines:
         st.markdown(
@@ -85,10 +91,12 @@ def _draw_shipped() -> None:
             "it did not train on: lower is better. Most is learned in a few hundred updates. "
             "Compare shapes, not heights: letters and German are not equally hard to guess."
         )
-        chosen = {name: title for title, name in names.items()}.get(url_state.get(CHECKPOINT), "")
+        titles = {entry.name: title for title, entry in entries.items()}
+        chosen = titles.get(url_state.get(CHECKPOINT), "")
+        short = {name: re.sub("|".join(_SHORT), lambda at: _SHORT[at[0]], name) for name in lines}
         height = round(360 / text_scale())  # while presenting it is enlarged as its type
         theme, level = current_theme(), ("even guess: 8.99", math.log(8000))
-        chart = histories(lines, names, chosen, "loss, nats per token", theme, height, level)
+        chart = histories(lines, short, chosen, "loss, nats per token", theme, height, level)
         alt = f"Loss of the installed models: {last(lines)}; {level[0]}"
         draw_chart(chart, alt, st.container(key="histories"))
         st.caption(

@@ -268,7 +268,6 @@ _STATEMENTS = {
     "turns": ("In training it rises and falls, not one way", 1, "share"),
 }
 
-
 #: Directions and counts by checkpoint.
 DIRECTIONS: dict[str, Any] = json.loads(
     Path(__file__).with_name("directions.json").read_text("utf-8")

@@ -129,7 +129,7 @@ def rules(finding: Finding) -> dict[str, float]:
         "a guess along the diagonal" if links else distance: finding.offset_score,
         same: finding.word_score,
         "always looking where other words look": finding.blind,
-        "a majority, by definition": 0.5 if finding.role.needs == "text" else math.nan,
+        "half of the tokens": 0.5 if finding.role.needs == "text" else math.nan,
         "the best head with random weights": finding.random,
     }
     return {name: score for name, score in scores.items() if not math.isnan(score)}

@@ -38,7 +38,7 @@ export const matrixPart = {
     const [T, columns] = [rows.length, source.length + keys.length];
     const [width, label] = [this.scroller.clientWidth, this.labelSize()];
     const wide = widthsIn(`${label}px ${this.look.font}`);
-    const named = rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width));
+    const named = rowColumns(rows, wide, Math.max(7.6 * label, 0.26 * width), enlarged(this.root) > 1 && width < 700);
     const left = 2.4 * label + named.width;
     const top = Math.min(8 * label, 1.8 * label + widestRow([...source, ...keys], wide) * Math.sin(LEAN));
     const right = Math.min(44, top * 0.5); // slanted labels of the last columns lean out
@@ -80,7 +80,7 @@ export const matrixPart = {
   labelSize() {
     const { rows, source, keys } = this.message.header;
     const most = LABEL * enlarged(this.root) * Math.min(1.25, tallness());
-    const beside = (0.62 * this.scroller.clientWidth) / (source.length + keys.length);
+    const beside = (0.66 * this.scroller.clientWidth) / (source.length + keys.length);
     return Math.max(LABEL, Math.min(most, beside, this.matrixRoom() / (rows.length + 8))); // 8: above the rows
   },
 
