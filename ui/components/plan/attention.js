@@ -67,7 +67,7 @@ function headTable(view) {
   const most = largest(range(stacks[focus.s].depth).flatMap(ofLayer).map(({ length }) => length)) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
-    const bar = barOf("bar", { width: `${(48 * length) / most}px` });
+    const bar = barOf("bar", { width: `${(48 * length) / most}px`, background: "var(--residual)" });
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),

@@ -37,10 +37,10 @@ export function fillCard(view) {
   while (view.card.scrollHeight > view.card.clientHeight + 1 && children.length > 1) { // the title goes last
     const least = children.length < 3 ? title : view.large || view.focus.head !== null ? children[1] : facts.previousSibling; // a class and a head need the formula
     if (least === title && facts.textContent.startsWith(short)) facts.firstChild.remove();
-    else if (least === title) facts.prepend(title, " "); // in the first line
     else least.remove();
     if (least !== title && least.textContent.includes(short)) facts.prepend(`${short}. `);
   }
+  if (!title.parentNode) facts.prepend(make("b", "", title.textContent, ": ")); // in the first line
   while (view.card.scrollHeight > view.card.clientHeight + 1 && facts.childNodes.length > 3) facts.lastChild.remove();
 }
 
@@ -98,18 +98,15 @@ function factsOf(view, { s, layer, block, head }) {
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say(headOf(view, { s, layer, block }, head), make("span", "", "At ", token, `, ${shares}`, logits, ". "), block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
+  return say(Number.isInteger(head) || (!s && block === "self") ? headOf(view, { s, layer, block }, head) : [], make("span", "", "At ", token, `, ${shares}`, logits, ". "), block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
 }
 
 // Where a head, in the encoder the one that adds most, takes its values from, and how much of the block's sum it adds.
 function headOf(view, part, head) {
-  if (!view.kinds[`${view.header.stacks[part.s].name}.${part.block}`] || (part.s && !Number.isInteger(head))) return [];
   const heads = range(view.data.heads(view.kinds[`${view.header.stacks[part.s].name}.${part.block}`])).map((h) => seenBy(view, part, h));
   const most = largest(heads.map((each) => each?.length ?? 0));
-  const first = heads.findIndex((each) => each?.length === most);
+  const [first, name] = [heads.findIndex((each) => each?.length === most), (h) => `${part.layer + 1}.${h + 1}`];
   const { out = true, key, weight, length } = heads[head ?? first] ?? {};
-  if (out) return [];
-  const name = (h) => `${part.layer + 1}.${h + 1}`;
   const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(first)} with ${most.toFixed(2)}`;
-  return [`Head ${name(head ?? first)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
+  return out ? [] : [`Head ${name(head ?? first)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
 }
