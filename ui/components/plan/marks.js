@@ -92,7 +92,7 @@ export function placeBands(view) {
     });
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
-      if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
+      if (!box || box[2] < 44 * plan.unit || box[3] < (plan.narrow ? 44 : 24) * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit || box[3] < 44 * plan.unit ? "mask" : `mask:${box[2] < 110 * plan.unit ? "\n" : " "}not yet written`));
       return [setBox(note, ...box)];
     });
