@@ -72,5 +72,5 @@ export function drawSoftmax(view, body) {
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
   body.append(make("div", "beside", listOf(["candidate", "0–100%", "p", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["ended\u00a0after", "says", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
+    listOf(["after", "would\u00a0say", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }
