@@ -40,7 +40,7 @@ def reporting(
         settings[f"on_{event}_change"]()
         real(*args, **settings)
 
-    monkeypatch.setattr(views.plan, parse, lambda *_: report)
+    monkeypatch.setattr(views.plan, parse, report if callable(report) else lambda *_: report)
     monkeypatch.setattr(views, "show", click)
     app.run()
     monkeypatch.setattr(views, "show", real)
@@ -83,8 +83,7 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
     edited = drawn[-1]["edited"]
     assert edited.cuts == [("decoder_self", 0, 1, 2, 1)] and not edited.out and edited.possible
     assert len(edited.before) > 1
-    own = drawn[-1]["trace"].predicted_ids[1]
-    other = next(int(token) for token in drawn[-1]["trace"].top_ids[1] if token != own)
+    own, other, *_ = drawn[-1]["trace"].top_ids[1].tolist()
     for token in (other, own):  # of which the model's own needs no prefix
         taken = Touched("take", "cross", 0, 0, 1, token)
         reporting(monkeypatch, app, "touch", "parse_touched", taken)
@@ -92,9 +91,10 @@ def test_a_head_an_edge_and_a_token_change_the_translation(
         trace, before = drawn[-1]["trace"], drawn[-1]["edited"].before
         assert trace.predicted_ids[1] == token
         assert bool(trace.n_forced) == bool(before) == (token == other)
-    reporting(monkeypatch, app, "touch", "parse_touched", Touched("switch", "cross", 1, 2, 0, 0))
+    chosen, switch = PlanChoice(0, 4, "softmax"), Touched("switch", "cross", 1, 2, 0, 0)
+    reporting(monkeypatch, app, "touch", "parse_touched", lambda *_: views.keep(chosen) or switch)
     seen = app.session_state["headlight_floor_seen"]  # a step that stood two places later
-    seen[1], seen[2] = [("a", "b", []), ("b", "c", []), *seen[1]], 4
+    seen[1] = [("a", "b", []), ("b", "c", []), *seen[1]]
     app.run()
     assert drawn[-1]["trace"].tgt_tokens[drawn[-1]["chosen"].row] == seen[1][4][0]
 

@@ -53,6 +53,7 @@ def choice_now(view: View, trace: Trace) -> plan.PlanChoice:
 def keep(chosen: plan.PlanChoice) -> None:
     """Store a choice."""
     FloorChoice(chosen.source + 1, chosen.row + 1, chosen.focus).put()
+    st.session_state[_SEEN][2] = chosen.row  # a change may come with it
 
 
 #: All values of a view's model for its sentence.

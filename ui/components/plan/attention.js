@@ -19,7 +19,7 @@ function headRow({ view, kind, layer, query }, width) {
   const [, , rows, columns] = data.arrays.get(`w.${kind}`).shape;
   const least = Math.max(58, 3.4 * look.size); // a name and a switch
   const across = Math.ceil(count / Math.ceil((count * least) / width)); // in rows of equal length
-  const side = Math.max(46, Math.min(58 * view.plan.unit, width / across - 10));
+  const side = Math.max(46, Math.min((view.large ? 68 : 58) * view.plan.unit, width / across - 10));
   const high = (view.large ? 0.4 : 0.56) * side;
   const words = wordsOf(header.colours[look.theme]);
   const place = view.data.row(kind === "encoder_self" ? 0 : 1, query);
@@ -67,7 +67,7 @@ function headTable(view) {
   const most = largest(range(stacks[focus.s].depth).flatMap(ofLayer).map(({ length }) => length)) || 1; // a switch seldom changes it
   const worded = heads.some(({ words }) => words.length);
   const rows = heads.map(({ out, key, weight, length, words }, h) => {
-    const bar = barOf("bar", { width: `${(48 * length) / most}px` });
+    const bar = barOf("bar", { width: `${(48 * length) / most}px`, background: "var(--residual)" });
     const cells = out ? [make("td", "quiet", "off: adds nothing", { colspan: worded ? 3 : 2 })] : [
       make("td", "", key, " ", make("b", "", weight.toFixed(2))),
       make("td", "", bar, length.toFixed(2), { "data-part": "adds" }),
@@ -98,7 +98,7 @@ function stages(at, head, width) {
   const digits = column < 2.62 * em ? 1 : 2;
   const cut = (j) => data.marked("cuts", kind, layer, head, query, j);
   const short = shortener(view);
-  const names = seen.map((j) => {
+  const names = seen.map((j, n) => {
     const key = keys[j];
     const button = make("button", "", make("bdi", "", short(plain(key), 4.2 * em)), {
       title: plain(key), "data-id": `key.${j}`, "aria-pressed": view.key === j, onclick: () => {
@@ -106,7 +106,7 @@ function stages(at, head, width) {
         view.draw();
       },
     });
-    return make("th", `key${cut(j) ? " cut" : ""}`, button, { scope: "col" });
+    return make("th", `key${cut(j) ? " cut" : ""}${j === (seen[n - 1] ?? -1) + 1 ? "" : " gap"}`, button, { scope: "col" });
   });
   const row = (name, part, cells, rest = blank()) => make("tr", part, { "data-part": part },
     make("th", `label ${part}`, name, { scope: "row" }), cells, rest);
@@ -131,7 +131,7 @@ function stages(at, head, width) {
       const rows = from.at(`${name}.${kind}`, layer, head);
       const d = from.arrays.get(`${name}.${kind}`).shape.at(-1);
       const cells = Float32Array.from({ length: d * m }, (_, cell) => rows[seen[cell % m] * d + Math.floor(cell / m)]);
-      return extend(cellsOf(view, cells, d, m, column * m, view.large ? 12 : 17, name, largest(rows)), { "data-keys": 0.5 });
+      return extend(cellsOf(view, cells, d, m, column * m, view.large ? 9 * unit : 17, name, largest(rows)), { "data-keys": 0.5 });
     };
     asked.push(wide("q  query", "q", extend(vector(q, "q", `what ${token} looks for`), { "data-query": 0.5, "data-part": "q" })));
     lines.push(
@@ -148,7 +148,7 @@ function stages(at, head, width) {
   } else lines.push(row("weight", "weights", weighted));
   lines.push(wide(out ? "off" : "× Wᴼ adds", "adds", out ? make("div", "words", "Replaced by 0: adds nothing.") : addsOf(at, output, length, words)));
   const table = make("table", "stages", make("caption", "unseen", "One query in a head, by key"),
-    make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `${m} of ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
+    make("thead", "", asked, make("tr", "", make("td", "quiet", m < written ? `the ${m} largest\nof ${written} keys` : "", { title: "The keys with the largest weights" }), names, blank())), make("tbody", "", lines));
   table.style.setProperty("--column", `${column}px`);
   table.style.setProperty("--label", `${label}px`);
   const result = view.held ? [] : out ? ["is off: it adds nothing"] : [`${token} reads ${key}`, `(${weight.toFixed(2)})`, ...words.slice(0, 1).map(([word]) => `· promotes ${plain(word)}`)];

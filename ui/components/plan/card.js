@@ -40,6 +40,8 @@ export function fillCard(view) {
     else least.remove();
     if (least !== title && least.textContent.includes(short)) facts.prepend(`${short}. `);
   }
+  if (!title.parentNode) facts.prepend(make("b", "", title.textContent, ": ")); // in the first line
+  while (view.card.scrollHeight > view.card.clientHeight + 1 && facts.childNodes.length > 3) facts.lastChild.remove();
 }
 
 // What the last change did to the chosen word of this step, between words.
@@ -54,7 +56,7 @@ function sceneOf(view, { s, layer }) {
   const seen = (block) => bold(seenBy(view, { s, layer, block }).text);
   const say = (...parts) => make("p", "", bold(tokenText(view, s)), " looks most at ", seen("self"), parts);
   const network = ` Then the feed-forward network adds ${percent(view.data.added(s, layer, "ffn", tokenOf(view, s)).share)}.`;
-  if (!s) return say(`, mean over heads.${network} All source tokens do this at once.`);
+  if (!s) return say(", mean over heads.", network, " All source tokens do this at once.");
   const [guess, p] = view.header.lens[view.state.row][layer];
   return say(" in the translation and ", seen("cross"), ` in the source.${network}`,
     layer ? [` Best guess after layer ${layer}: `, bold(guess), `, ${chance(p)}.`] : "");
@@ -96,14 +98,15 @@ function factsOf(view, { s, layer, block, head }) {
   const takes = [" The layer takes ", chosen.cloneNode(true), ` from ${change}`, rank > 1 ? ` (best guess ${both(best)}).` : "."];
   const open = () => view.send("open", { page: "removals", stack: "decoder", kind: "", layer: 0, head: 0 });
   const matter = [" Adding much need not matter: ", view.alive ? make("button", "tool", "Heads off", { onclick: open }) : "Heads off", "."];
-  return say(Number.isInteger(head) ? headOf(view, { s, layer, block }, head) : [], "At ", token, `, ${shares}`, logits, ".", block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
+  return say(Number.isInteger(head) || (!s && block === "self") ? headOf(view, { s, layer, block }, head) : [], make("span", "", "At ", token, `, ${shares}`, logits, ". "), block ? [] : [s ? takes : [], view.before(s) ? [] : matter]);
 }
 
-// Where a head takes its values from, and how much of the block's sum it adds.
+// Where a head, in the encoder the one that adds most, takes its values from, and how much of the block's sum it adds.
 function headOf(view, part, head) {
   const heads = range(view.data.heads(view.kinds[`${view.header.stacks[part.s].name}.${part.block}`])).map((h) => seenBy(view, part, h));
-  if (!heads[head] || heads[head].out) return [];
-  const [{ key, weight, length }, most, name] = [heads[head], largest(heads.map((each) => each.length)), (h) => `${part.layer + 1}.${h + 1}`];
-  const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(heads.findIndex((each) => each.length === most))} with ${most.toFixed(2)}`;
-  return [`Head ${name(head)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
+  const most = largest(heads.map((each) => each?.length ?? 0));
+  const [first, name] = [heads.findIndex((each) => each?.length === most), (h) => `${part.layer + 1}.${h + 1}`];
+  const { out = true, key, weight, length } = heads[head ?? first] ?? {};
+  const rank = length === most ? `the most of ${heads.length} heads` : `less than head ${name(first)} with ${most.toFixed(2)}`;
+  return out ? [] : [`Head ${name(head ?? first)} takes ${percent(weight)} of its values from `, bold(key), `. It adds length ${length.toFixed(2)}, ${rank}. `];
 }

@@ -87,7 +87,7 @@ export function loopOf({ plan, state }, x) {
 function columnsOf(view, s, x, w, unit, narrow) {
   const n = view.header.stacks[s].tokens.length;
   const [least, most] = [(s ? 116 : narrow ? 104 : 84) * unit, (s ? 178 : 150) * unit];
-  const beside = narrow || (view.focus.block && view.focus.s && !s);
+  const beside = !narrow && view.focus.block && view.focus.s && !s;
   const gutter = beside ? least : Math.min(most, Math.max(least, w - 8 - n * NARROWEST * unit));
   const room = w - gutter - 8;
   const fit = Math.floor(room / (TIGHTEST * unit) + 0.01); // but for rounding

@@ -92,7 +92,7 @@ export function placeBands(view) {
     });
     const masks = stack.bands.filter(({ kind }) => kind === "block").flatMap((band) => {
       const box = maskedBox(view, stack, band);
-      if (!box || box[2] < 44 * plan.unit || box[3] < 24 * plan.unit) return [];
+      if (!box || box[2] < 44 * plan.unit || box[3] < (plan.narrow ? 44 : 24) * plan.unit) return [];
       const note = make("p", "part unwritten", make("span", "", box[2] < 80 * plan.unit || box[3] < 44 * plan.unit ? "mask" : `mask:${box[2] < 110 * plan.unit ? "\n" : " "}not yet written`));
       return [setBox(note, ...box)];
     });
@@ -147,7 +147,7 @@ export function placeBands(view) {
     };
     const others = bands.filter(({ kind, layer }) => ["layer", "heading"].includes(kind) && layer !== data.decisive(state.row));
     const words = WORDS.find((each) => others.every((other) => guesses(other, each).every((text) => widthOf(text) <= room))) ?? WORDS.at(-1);
-    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + shortener(view)(token, room - widthOf(text) + widthOf(token))));
+    const fit = (text) => (widthOf(text) <= room ? text : text.replace(/^((?:best )?guess |chosen )?(\S+)/, (_, word = "", token) => word + shortener(view, true)(token, room - widthOf(text) + widthOf(token))));
     return guesses(band, words, at.film).map((text) => text.startsWith("takes ") ?
       make("span", "most", widthOf(text) > room ? fit(text.slice(6)) : text) : make("span", "size guess", fit(text), { title: "What the model would say if it ended here" }));
   }
@@ -180,12 +180,12 @@ export function barOf(name, properties) {
   return Object.assign(make("i", name), { style: Object.entries(properties).map((pair) => pair.join(": ")).join("; ") });
 }
 
-// Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings.
-export function shortener({ look }) {
+// Returns a function that shortens a text to a width in px, in the type of tokens; forms of a word keep their endings, but not a guess.
+export function shortener({ look }, end = false) {
   const widthOf = widthsIn(`600 ${Math.max(12, 0.86 * look.size)}px ${look.font}`);
   return (text, width) => {
     const letters = [...text];
-    while (letters.length > 2 && widthOf(letters.join("")) > width) letters.splice((letters.length - 1) / 2, 2, "…");
+    while (letters.length > 2 && widthOf(letters.join("")) > width) letters.splice(end ? letters.length - 2 : (letters.length - 1) / 2, 2, "…");
     return letters.join("");
   };
 }

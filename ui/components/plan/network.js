@@ -71,6 +71,6 @@ export function drawSoftmax(view, body) {
   const layers = header.lens[state.row].map(([token, p, , rank, own], layer) =>
     make("tr", "", make("th", "", layer ? `layer ${layer}` : "input", { scope: "row" }), make("td", "", plain(token)),
       make("td", "", bar(p)), make("td", "", chance(p)), make("td", "quiet", own), make("td", "quiet", rank.toLocaleString("en")))).reverse();
-  body.append(make("div", "beside", listOf(["candidate", "0–100%", "probability", "log"], candidates, { "data-part": "candidates" }),
-    listOf(["if it ended after", "it would say", "0–100%", "p", `p of ${plain(header.predicted[state.row])}`, "its rank"], layers, { "data-part": "before" })));
+  body.append(make("div", "beside", listOf(["candidate", "0–100%", "p", "log"], candidates, { "data-part": "candidates" }),
+    listOf(["after", "would\u00a0say", "0–100%", "p", plain(header.predicted[state.row]), "rank"], layers, { "data-part": "before" })));
 }

@@ -64,7 +64,7 @@ function component({ root, header, body }, host) {
   };
   root.onpointermove = ({ screenX, screenY }) => (touched.place = `${screenX} ${screenY}`);
   view.touch = (change) => {
-    if (view.film) view.choose({});
+    if (view.film) view.choose(change.what === "take" ? { row: change.query } : {}); // where its candidate is
     const active = root.getRootNode().activeElement;
     Object.assign(touched, { id: active?.dataset.id, row: change.what === "take" ? change.query : null, at: [active ?? root, root].map(topOf) });
     view.send("touch", { layer: 0, head: 0, query: 0, key: 0, ...change });

@@ -1,6 +1,6 @@
 // The film: the source rises through the encoder once; then one token after another climbs the decoder, and its word lands
 // in the translation and enters below, shifted right.
-import { calm, make, plain } from "../shared/index.js";
+import { calm, make, plain, touching } from "../shared/index.js";
 import { changeOf, fillCard } from "./card.js";
 import { drawPicture, isAhead, partNow } from "./draw.js";
 import { placeCandidates } from "./marks.js";
@@ -11,7 +11,7 @@ const STAY = 1200; // with the candidates and the way to the next input
 const SPEEDS = [0.5, 1, 2, 4];
 
 export function buildPlayer(view) {
-  const button = (name, text, label, onclick) => make("button", name, text, { "aria-label": label, title: label, onclick });
+  const button = (name, text, label, onclick) => make("button", name, text, { "aria-label": label, title: touching() ? "" : label, onclick });
   view.play = make("button", "play", { onclick: () => togglePlay(view) });
   const speed = make("select", "speed", { "aria-label": "Speed", onchange: () => (view.speed = Number(speed.value)) },
     SPEEDS.map((value) => make("option", "", `${value}×`, { value, ...(value === 1 ? { selected: "" } : {}) })));

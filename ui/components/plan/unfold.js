@@ -35,7 +35,7 @@ export function fillPanel(view) {
     ...(view.alive ? [make("button", "tool", band.w < 420 * view.plan.unit ? "Page" : "Open as a page", { "aria-label": "Open as a page", onclick: open })] : []),
     make("button", "tool fold", "Fold", { title: "Fold (Escape)", onclick: () => view.unfold(null) }),
   ];
-  const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : none ? `empty until ${band.layer === undefined ? "the film comes" : `layer ${band.layer + 1}`}` : "");
+  const note = make("span", "quiet", view.held && !none ? `as at step ${view.state.row + 1}` : none ? `empty until ${band.layer === undefined ? "the film comes" : `${name} layer ${band.layer + 1}`}` : "");
   const body = make("div", `body scrolls${none ? " empty" : ""}`, none ? { inert: "" } : {}); // sideways, in large type on a phone
   view.panel.replaceChildren(
     make("header", "", make("h3", "", title.replace(/^..coder l/, "L"), " ", none ? "" : make("span", "of", tokenText(view, focus.s), next)), note, tools),
