@@ -13,7 +13,7 @@ from tests.house import ROOT, arrows, modules
 SUFFIXES = (".py", ".js", ".css")
 #: Largest sizes that the project allows itself; `tests/test_house.py` holds them. They only fall.
 LIMITS = {
-    "source lines": 72_630,
+    "source lines": 72_600,
     "lines of tests": 40_000,
     "files on the way of a sentence": 27,
     "returns on the way of a sentence": 23,

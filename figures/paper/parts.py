@@ -16,16 +16,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
+from figures import palette
 from figures.exhibit import Panel, Scale, Series
 from figures.labels import decimal
-from figures.palette import (
-    WEIGHT_TICKS,
-    attention_table,
-    categorical,
-    scale_words,
-    signed_table,
-    weight_levels,
-)
 from figures.paper.presets import Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
@@ -138,11 +131,11 @@ class Colours:
         values = np.asarray(panel.values, dtype=np.float64)
         values = values if self.shapes else pooled(values)
         if panel.scale == "attention":
-            pixels = attention_table(self.theme)[weight_levels(values)]
+            pixels = palette.attention_table(self.theme)[palette.weight_levels(values)]
         else:
             end = self.ends.get(_scale(panel)) or 1.0
             levels = np.clip(np.rint(np.nan_to_num((values / end + 1) / 2 * 255)), 0, 255)
-            pixels = signed_table(self.theme)[levels.astype(np.uint8)]
+            pixels = palette.signed_table(self.theme)[levels.astype(np.uint8)]
         known = np.where(np.isnan(values), 0, 255).astype(np.uint8)
         return np.concatenate([pixels, known[..., None]], axis=-1)
 
@@ -153,10 +146,13 @@ class ColourBar:
     def __init__(self, scale: tuple[Scale, str], end: float, preset: Preset) -> None:
         self.preset, size, name = preset, preset.small, scale[1]
         if scale[0] == "attention":
-            name, self.table = f"{name}: {scale_words(preset.theme)}", attention_table(preset.theme)
-            self.ticks = {value**0.5: f"{value:g}" for value in WEIGHT_TICKS}
+            name, self.table = (
+                f"{name}: {palette.scale_words(preset.theme)}",
+                palette.attention_table(preset.theme),
+            )
+            self.ticks = {value**0.5: f"{value:g}" for value in palette.WEIGHT_TICKS}
         else:
-            self.table = signed_table(preset.theme)
+            self.table = palette.signed_table(preset.theme)
             self.ticks = {0: f"−{end:.3g}", 0.5: "0", 1: f"{end:.3g}"}
         self.inset, self.bar = 1.8 * size, min(0.3 * preset.room, 16 * size)
         self.right = self.inset + self.bar + 1.5 * size
@@ -241,7 +237,7 @@ class Plot:
         x = np.arange(n) if self.x_labels else np.asarray(series.x, np.float64)
         dotted = series.mark == "point" or (series.mark == "line" and n <= _MOST_MARKED)
         for index, ((name, values), colour) in enumerate(
-            zip(series.lines.items(), categorical(count, self.preset.theme), strict=True)
+            zip(series.lines.items(), palette.categorical(count, self.preset.theme), strict=True)
         ):
             known = ~np.isnan(values)
             look: dict[str, Any] = {"label": label(name, 40), "color": colour}

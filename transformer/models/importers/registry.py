@@ -12,16 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer.checkpoint import weights
 from transformer.checkpoint.folder import POSITION_TABLES, TWO_STACKS
 from transformer.checkpoint.shards import Stored
-from transformer.checkpoint.weights import (
-    Shape,
-    about_stored,
-    check_memory,
-    check_shape,
-    check_type,
-    in_memory,
-)  # fmt: skip
 from transformer.config import ModelConfig
 from transformer.files.folders import replaced_folder
 from transformer.files.torch_file import DTYPES
@@ -94,7 +87,7 @@ def with_tables(
 
 def gather(
     stored: Stored,
-    shapes: Mapping[str, Shape],
+    shapes: Mapping[str, weights.Shape],
     names: Mapping[str, Sequence[Alias]],
     *,
     ignored: str = "(?!)",
@@ -123,13 +116,13 @@ def gather(
             expected = (1, *expected) if alias.leading else expected
             shape, kind = stored.found[alias.name]
             path = stored.files[alias.name]
-            check_shape(path, alias.name, shape, expected, origin)
-            check_type(path, alias.name, kind)
+            weights.check_shape(path, alias.name, shape, expected, origin)
+            weights.check_type(path, alias.name, kind)
     used = {alias.name for aliases in places.values() for alias in aliases}
     for name in stored.found:
         if name not in used and not re.fullmatch(ignored, name):
             raise CheckpointError(f"{stored.path}: tensor {name!r} does not belong to this model")
-    check_memory(stored.path, sum(math.prod(shapes[name]) for name in names), stored.size)
+    weights.check_memory(stored.path, sum(math.prod(shapes[name]) for name in names), stored.size)
     tensors = stored.tensors()
     state: dict[str, Tensor] = {}
     for name, (alias, *others) in places.items():
@@ -151,11 +144,13 @@ def gather(
     return state, str(dtype).removeprefix("torch.")
 
 
-def _part(stored: Stored, tensors: Mapping[str, Tensor], alias: Alias, shape: Shape) -> Tensor:
+def _part(
+    stored: Stored, tensors: Mapping[str, Tensor], alias: Alias, shape: weights.Shape
+) -> Tensor:
     tensor = tensors[alias.name]
     if alias.total is not None:
         tensor = tensor[alias.first : alias.first + shape[0]]
-    return in_memory(stored.files[alias.name], alias.name, tensor).reshape(shape)
+    return weights.in_memory(stored.files[alias.name], alias.name, tensor).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +240,7 @@ class Format:
         if config.positions == "stored":
             tables = (model.state[table] for table in POSITION_TABLES)
             both = dict(zip(("encoder", "decoder"), tables, strict=True))
-            notes.append(about_stored(both, config))
+            notes.append(weights.about_stored(both, config))
         if model.decoding is not None:
             notes.append(f"Its own decoding is the default here: {model.decoding}.")
         if model.unused:

@@ -21,15 +21,8 @@ from transformer.config import ModelConfig
 from transformer.measures.compare import not_shared
 from transformer.trace.records import StackName, Trace, Whole
 from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.components import packing
 from ui.components.layers import cells_of
-from ui.components.packing import (
-    Component,
-    attention_colours,
-    fields,
-    fits,
-    labels,
-    signed_colours,
-)
 from ui.components.player import alternatives
 
 #: Pages that a part can open; the last two are views of Translate.
@@ -94,7 +87,7 @@ def foci(trace: Trace) -> set[str]:
 
 def parse_choice(reported: Any, trace: Trace) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid."""
-    report = fields(
+    report = packing.fields(
         reported, source=range(len(trace.src_ids)), row=range(len(trace.tgt_ids)),
         focus=("", *foci(trace)),
     )  # fmt: skip
@@ -104,7 +97,7 @@ def parse_choice(reported: Any, trace: Trace) -> PlanChoice | None:
 def parse_opened(reported: Any, trace: Trace) -> Opened | None:
     """Return the part to open, or None if the report is invalid for this trace."""
     layers, heads = np.maximum(trace.encoder_self.shape[:2], trace.cross.shape[:2]).tolist()
-    report = fields(
+    report = packing.fields(
         reported, page=TARGETS, stack=("encoder", "decoder"), kind=("", *ATTENTION_KINDS),
         layer=range(layers), head=range(heads),
     )  # fmt: skip
@@ -113,15 +106,15 @@ def parse_opened(reported: Any, trace: Trace) -> Opened | None:
 
 def parse_touched(reported: Any, trace: Trace) -> Touched | None:
     """Return the change, or None if the report is invalid for this trace."""
-    report = fields(reported, what=("switch", "cut", "take"), kind=ATTENTION_KINDS)
+    report = packing.fields(reported, what=("switch", "cut", "take"), kind=ATTENTION_KINDS)
     if report is None:
         return None
     sizes: Any = map(range, trace.attention(report["kind"]).shape)
     layers, heads, queries, keys = sizes
     if report["what"] == "take":  # a next token of that step
         step = reported.get("query")
-        keys = tuple(trace.top_ids[step].tolist()) if fits(step, queries) else ()
-    place = fields(reported, layer=layers, head=heads, query=queries, key=keys)
+        keys = tuple(trace.top_ids[step].tolist()) if packing.fits(step, queries) else ()
+    place = packing.fields(reported, layer=layers, head=heads, query=queries, key=keys)
     return None if place is None else Touched(**report, **place)
 
 
@@ -139,7 +132,7 @@ class Edited:
 def plan_component(
     whole: Whole, trace: Trace, config: ModelConfig, chosen: PlanChoice,
     edited: Edited | None = None,
-) -> Component[PlanChoice]:  # fmt: skip
+) -> packing.Component[PlanChoice]:  # fmt: skip
     """Return the picture as a component; see `parse_opened` and `parse_touched` for its events.
 
     A message that would be larger than `MOST_BYTES` has the chosen source token and row only.
@@ -160,19 +153,19 @@ def plan_component(
             {
                 "name": name, "depth": len(of.hidden), "rows": rows[name],
                 "blocks": ["ffn" if block == "feed_forward" else block for block in of.blocks],
-                "tokens": labels(of.tokens, 18),
+                "tokens": packing.labels(of.tokens, 18),
                 "neurons": of.inner.shape[-1], "firing": of.n_firing.tolist(),
             }
             for name in KINDS for of in [whole.stream.stack(name)]
         ],
-        "predicted": labels(now, 18),
+        "predicted": packing.labels(now, 18),
         "ids": list(trace.predicted_ids),
         "probabilities": np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
         "candidates": alternatives(trace, N_CANDIDATES, limit=18),
         "logs": [[round(log, 2) if np.isfinite(log) else None for log in step[:N_CANDIDATES]]
                  for step in trace.top_log_probs.tolist()],  # None if a grammar forbids a token
         "lens": cells_of(whole.lens, whole.lens_tokens, 14),
-        "words": "\n".join(labels(whole.tokens, 14)).replace("\u2581", "_"),
+        "words": "\n".join(packing.labels(whole.tokens, 14)).replace("\u2581", "_"),
         "unmasked": [bool(np.triu(layer, 1).any()) for layer in trace.decoder_self],
         "held": [[kind, *map(int, at)] for kind in ATTENTION_KINDS
                  for at in np.argwhere(whole.held[kind])],
@@ -180,16 +173,16 @@ def plan_component(
         "cuts": [*map(list, edited.cuts)],
         "changed": new if edited.before else None,
         "was": [each for _, each in edited.before][: min([*lost, *new, len(now)]) + 1],
-        "lost": [[ends[at - n], *labels([before[at]], 18)] for n, at in enumerate(lost)],
+        "lost": [[ends[at - n], *packing.labels([before[at]], 18)] for n, at in enumerate(lost)],
         "possible": edited.possible,
         "never": [*edited.never],
         "texts": texts_for(config),
         "arrays": [[name, [*shape], scales] for name, shape, scales, _ in arrays],
-        "signed": signed_colours(),
-        "colours": attention_colours(),
+        "signed": packing.signed_colours(),
+        "colours": packing.attention_colours(),
         "roles": ROLES,
     }  # fmt: skip
-    return Component(
+    return packing.Component(
         "plan", header, b"".join(packed for *_, packed in arrays), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, trace),
     )  # fmt: skip
