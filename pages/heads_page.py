@@ -1,5 +1,7 @@
 """Roles of heads with controls, importance, and the sentences behind every number."""
 
+from typing import Any
+
 import streamlit as st
 
 from transformer.trace.records import Trace
@@ -25,10 +27,10 @@ def draw(view: View, opened: Opened, trace: Trace) -> None:
     tag = opened.tags.get(head)
     tested = role or (tag.finding.role if tag else opened.study.roles[0])
     st.markdown(views.about_table(opened, role, measure, head))
-    above = st.container()
+    row: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center"}
+    above = None if measure and presenting() else st.container(key="after_choice", **row)
     table, beside = st.columns([7, 6], gap="small") if measure else [st.container() for _ in "ab"]
-    place = beside if measure and presenting() else above
-    with place.container(key="after_choice", horizontal=True, vertical_alignment="center"):
+    with above or beside.container(key="after_choice", **row):
         views.draw_choice(opened, role, measure, head)
         draw_choice(view, opened)
         st.space("stretch")

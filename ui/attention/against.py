@@ -78,7 +78,7 @@ def ringed(one: Map, other: Map | str) -> tuple[Map, Map | str, list[str]]:
         edge = plain(reads(one.query_tokens[at[0]], one.key_tokens[at[1]]))
         sentences.append(f"**{edge}**: {large}, but {small}.")
     one, other = (
-        replace(shown, ringed=[*shown.ringed, *cells], foot=_FOOT) for shown in (one, other)
+        replace(shown, ringed=(*shown.ringed, *cells), foot=_FOOT) for shown in (one, other)
     )
     return one, other, sentences
 

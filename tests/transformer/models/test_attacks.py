@@ -26,7 +26,6 @@ from transformer.config import ModelConfig
 from transformer.files import torch_file as reading
 from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.models.huggingface import HuggingFaceModel
-from transformer.models.importers import registry
 from transformer.models.importers.registry import FORMATS
 from transformer.models.one_stack.model import save_stack
 from transformer.text.tokenizer import Tokenizer
@@ -276,14 +275,13 @@ def test_weights_that_are_exchanged_between_check_and_reading(
 ) -> None:
     folder = copied(whole, kind, tmp_path)
     path, other = folder / WEIGHTS[kind], whole / "table" / WEIGHTS["table"]
-    place = weights if kind == "own" else registry
-    real = place.check_memory
+    real = weights.check_memory
 
     def exchanged(*given: Any) -> None:
         real(*given)
         shutil.copyfile(other, path)
 
-    monkeypatch.setattr(place, "check_memory", exchanged)
+    monkeypatch.setattr(weights, "check_memory", exchanged)
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         load_checkpoint(folder) if kind == "own" else opened(kind, folder)
 
