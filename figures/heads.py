@@ -85,7 +85,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
 
 def against_rules(scores: Mapping[str, float], theme: Theme) -> Drawn:
     """Draw a head's share, first, and those of simple rules as bars."""
-    scale, height = alt.Scale(domain=[0, 1.6]), 24 * len(scores)
+    scale, height = alt.Scale(domain=[0, 1.9]), 24 * len(scores)
     return bars(
         scores, None, theme, marked=[*scores][:1], written=".1%", height=height, axis=None,
         scale=scale,

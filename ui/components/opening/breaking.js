@@ -1,5 +1,5 @@
 // Removing heads: every head is a button, and the translation changes with each choice.
-import { make, rove } from "../shared/index.js";
+import { make, rove, touching } from "../shared/index.js";
 
 /** Text with the runs between ** in elements of their own. */
 export const runs = (text, tag = "strong", look = "") =>
@@ -113,7 +113,7 @@ export const breakPart = {
           const onclick = ({ currentTarget }) => this.take(currentTarget, at);
           const cell = make("button", `head${found}${same(lit, at) ? " lit" : ""}`, { onclick });
           const state = same(lit, at) ? ", the head lit at the start" : "";
-          cell.title = label + state;
+          cell.title = touching() ? "" : label + state; // a finger leaves a tip behind
           cell.setAttribute("aria-label", label + state + (trial ? `: ${trial.heading}` : ""));
           if (same(last, at)) cell.dataset.last = "";
           cells.push(cell);
