@@ -121,7 +121,7 @@ export function watch(root, draw) {
     "background-color:var(--st-background-color);transition:background-color 30ms";
   root.append(probe);
   let drawn;
-  const size = () => `${root.clientWidth} ${root.clientHeight} ${tallness()}`;
+  const size = () => `${root.clientWidth} ${root.clientHeight} ${tallness()} ${classHeight(root, 0)}`;
   const redraw = () => {
     drawn = size(); // before drawing: a change by the drawing itself, like a scrollbar, draws again
     if (root.clientWidth) draw(); // else hidden
@@ -131,7 +131,7 @@ export function watch(root, draw) {
   const resized = () => drawn === size() || redraw();
   const observer = new ResizeObserver(resized);
   observer.observe(root);
-  document.querySelectorAll(FOOT).forEach((foot) => observer.observe(foot));
+  document.querySelectorAll(`${FOOT}, ${MAIN} > *`).forEach((each) => observer.observe(each)); // above and below
   window.addEventListener("resize", resized);
   const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
   pixel.onchange = () => watch(root, draw); // until it changes once more
