@@ -269,7 +269,7 @@ def test_the_large_map_fills_its_screen_or_scrolls(open_page: OpenPage, address:
     until_passes(page, lambda: check_scrolling(lens))
     # A tap enlarges a map, also where a mouse has a switch, and reads a cell as a mouse does.
     for what in (page.locator(".grid .switch").nth(1), lens.locator("canvas.cells")):
-        what.scroll_into_view_if_needed()
+        until_passes(page, what.scroll_into_view_if_needed)
         box = waiting.at_rest(page, what.bounding_box) or {}
         middle = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
         for at, points in (("touchStart", [middle]), ("touchEnd", [])):
